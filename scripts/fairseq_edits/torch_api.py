@@ -1,0 +1,45 @@
+# Quotes lines of fairseq 0.12.2, Copyright (c) Facebook, Inc. and its affiliates, MIT licence.
+"""Mends of torch and logging calls that today's versions warn about or no longer have."""
+
+from fairseq_edits.edit import Edit, Replace
+
+EDITS = [
+    Edit(
+        "autocast",
+        "torch.cuda.amp is deprecated and warns at every update",
+        Replace(
+            "fairseq/tasks/fairseq_task.py",
+            "            with torch.cuda.amp.autocast(enabled=(isinstance(optimizer, AMPOptimizer))):\n",
+            '            with torch.amp.autocast("cuda", enabled=(isinstance(optimizer, AMPOptimizer))):\n',
+        ),
+        Replace(
+            "fairseq/optim/amp_optimizer.py",
+            "        self._grad_scaler = torch.cuda.amp.GradScaler(**amp_kwargs)\n",
+            '        self._grad_scaler = torch.amp.GradScaler("cuda", **amp_kwargs)\n',
+        ),
+    ),
+    Edit(
+        "pin-memory",
+        "torch warns when memory is pinned on a machine without an accelerator",
+        Replace(
+            "fairseq/data/iterators.py", "pin_memory=True,", "pin_memory=torch.cuda.is_available(),", count=2
+        ),
+    ),
+    Edit(
+        "logger-warn",
+        "Logger.warn is deprecated and warns itself",
+        Replace("fairseq/models/fairseq_model.py", "            logger.warn(", "            logger.warning(", count=2),
+        Replace("fairseq/trainer.py", "                    logger.warn(", "                    logger.warning("),
+        Replace(
+            "fairseq/data/transform_eos_concat_langpair_dataset.py",
+            "            logger.warn(",
+            "            logger.warning(",
+            count=2,
+        ),
+    ),
+    Edit(
+        "escape-sequence",
+        "Python 3.12+ warns about an unknown escape sequence in a plain string",
+        Replace("fairseq/models/wav2vec/wav2vec2_asr.py", r'"encoder.layers.\d."', r'r"encoder.layers.\d."'),
+    ),
+]
