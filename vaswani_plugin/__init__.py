@@ -1,0 +1,25 @@
+"""The Transformer of "Attention Is All You Need" for fairseq.
+
+Importing this package registers the model and its architectures, the criterion, the learning-rate scheduler and
+the task; fairseq's ``--user-dir`` imports it.
+"""
+
+__version__ = "0.1.0"
+
+try:
+    import fairseq as _fairseq  # noqa: F401
+except (
+    ImportError,
+    ValueError,
+) as error:  # ValueError: the dataclasses of an unmended fairseq on Python 3.11 and later
+    raise ImportError(
+        f"vaswani_plugin cannot import fairseq ({error}): install one that runs on this Python with "
+        'pip install "$(python scripts/build_fairseq.py)" from the plugin\'s repository'
+    ) from error
+
+# fairseq scans only models/ and tasks/, and not even those when the package was imported before: name all parts here.
+import vaswani_plugin.criterions.label_smoothing
+import vaswani_plugin.models.architectures
+import vaswani_plugin.models.vaswani_transformer
+import vaswani_plugin.optim.inverse_sqrt
+import vaswani_plugin.tasks.vaswani_translation  # noqa: F401

@@ -1,0 +1,1 @@
+"""The fairseq criterion `vaswani_label_smoothing`."""

@@ -1,0 +1,124 @@
+"""Cross entropy against label-smoothed targets (section 5.4)."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairseq import metrics, utils
+from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.dataclass import FairseqDataclass
+from omegaconf import II
+from torch import Tensor
+
+
+@dataclass
+class LabelSmoothingConfig(FairseqDataclass):
+    label_smoothing: float = field(
+        default=0.1,
+        metadata={"help": "epsilon_ls: the gold token gets 1 - epsilon, all others share epsilon equally"},
+    )
+    report_accuracy: bool = field(default=False, metadata={"help": "log the share of target tokens ranked first"})
+    ignore_prefix_size: int = field(default=0, metadata={"help": "leave the first N target tokens out of the loss"})
+    sentence_avg: bool = II("optimization.sentence_avg")
+
+
+def smoothed_cross_entropy(
+    log_probabilities_BTV: Tensor, target_BT: Tensor, is_token_BT: Tensor, epsilon: float
+) -> tuple[Tensor, Tensor]:
+    """-sum_k q(k) log p(k) with q = 1 - epsilon at the gold token and epsilon / (V - 1) at every other id.
+
+    V counts the whole dictionary, padding and other symbols included, as in the code released with the paper.
+
+    Args:
+        log_probabilities_BTV: log-softmax outputs.
+        target_BT: gold ids.
+        is_token_BT: True at the positions to count, False at padding.
+
+    Returns:
+        The smoothed loss and the negative log-likelihood, each summed over the counted positions, in nats.
+    """
+    nll_BT = -log_probabilities_BTV.gather(2, target_BT.unsqueeze(2)).squeeze(2)
+    nll = nll_BT.masked_fill(~is_token_BT, 0.0).sum()
+    if epsilon == 0.0:
+        return nll, nll
+    share = epsilon / (log_probabilities_BTV.size(2) - 1)
+    all_ids = -log_probabilities_BTV.sum(dim=2).masked_fill(~is_token_BT, 0.0).sum()
+    return (1.0 - epsilon - share) * nll + share * all_ids, nll
+
+
+@register_criterion("vaswani_label_smoothing", dataclass=LabelSmoothingConfig)
+class VaswaniLabelSmoothingCriterion(FairseqCriterion):
+    """Sum over target tokens, for fairseq's trainer to divide by the number of tokens of the whole update.
+
+    Raises:
+        ValueError: epsilon outside [0, 1), a negative prefix.
+    """
+
+    def __init__(
+        self,
+        task: Any,
+        sentence_avg: bool,
+        label_smoothing: float,
+        ignore_prefix_size: int = 0,
+        report_accuracy: bool = False,
+    ) -> None:
+        super().__init__(task)
+        if not 0.0 <= label_smoothing < 1.0:
+            raise ValueError(f"--label-smoothing {label_smoothing} must be at least 0 and below 1 (the paper: 0.1)")
+        if ignore_prefix_size < 0:
+            raise ValueError(f"--ignore-prefix-size {ignore_prefix_size} must not be negative")
+        self.sentence_avg = sentence_avg
+        self.epsilon = label_smoothing
+        self.ignore_prefix_size = ignore_prefix_size
+        self.report_accuracy = report_accuracy
+
+    def forward(self, model: Any, sample: Mapping[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
+        """
+        Returns:
+            The loss in nats, summed; what to divide its gradient by (target tokens, or sentences with
+            ``--sentence-avg``); and the sums for the log.
+        """
+        net_output = model(**sample["net_input"])
+        log_probabilities = model.get_normalized_probs(net_output, log_probs=True)
+        target = model.get_targets(sample, net_output)
+        if self.ignore_prefix_size > 0:
+            log_probabilities = log_probabilities[:, self.ignore_prefix_size :]
+            target = target[:, self.ignore_prefix_size :]
+        is_token = target.ne(self.padding_idx)
+        loss, nll = smoothed_cross_entropy(log_probabilities, target, is_token, self.epsilon)
+
+        num_tokens = int(is_token.sum()) if self.ignore_prefix_size > 0 else sample["ntokens"]
+        num_sentences = target.size(0)
+        sample_size = num_sentences if self.sentence_avg else num_tokens
+        logging_output = {
+            "loss": loss.detach(),
+            "nll_loss": nll.detach(),
+            "ntokens": num_tokens,
+            "nsentences": num_sentences,
+            "sample_size": sample_size,
+        }
+        if self.report_accuracy:
+            logging_output["n_correct"] = (log_probabilities.argmax(2).eq(target) & is_token).sum()
+            logging_output["total"] = num_tokens
+        return loss, sample_size, logging_output
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs: Sequence[Mapping[str, Any]]) -> None:
+        """Log loss and nll_loss in bits, as fairseq does, and the perplexity 2^nll_loss, which smoothing leaves alone."""
+
+        def total(key: str) -> Any:
+            return sum(log.get(key, 0) for log in logging_outputs)
+
+        num_tokens, sample_size = total("ntokens"), total("sample_size")
+        metrics.log_scalar("loss", total("loss") / max(sample_size, 1) / math.log(2), sample_size, round=3)
+        metrics.log_scalar("nll_loss", total("nll_loss") / max(num_tokens, 1) / math.log(2), num_tokens, round=3)
+        metrics.log_derived("ppl", lambda meters: utils.get_perplexity(meters["nll_loss"].avg))
+        if any("total" in log for log in logging_outputs):
+            counted = utils.item(total("total"))
+            metrics.log_scalar("accuracy", 100.0 * utils.item(total("n_correct")) / max(counted, 1), counted, round=3)
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        """All entries are sums, so fairseq may add them over workers before the logging."""
+        return True

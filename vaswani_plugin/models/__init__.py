@@ -1,0 +1,1 @@
+"""The fairseq model `vaswani_transformer` and its named architectures."""

@@ -1,0 +1,92 @@
+"""The Transformer of "Attention Is All You Need" (Vaswani et al. 2017, arXiv 1706.03762) as a fairseq model."""
+
+from typing import Any
+
+from fairseq.data import Dictionary
+from fairseq.models import FairseqEncoderDecoderModel, register_model
+from torch import Tensor, nn
+
+from vaswani_plugin.models.config import VaswaniTransformerConfig
+from vaswani_plugin.models.sequence_decoder import SequenceDecoder
+from vaswani_plugin.models.sequence_encoder import UNLIMITED_LENGTH, SequenceEncoder
+from vaswani_plugin.modules import Decoder, Embedding, Encoder, LearnedPositions, SinusoidalPositions
+
+
+@register_model("vaswani_transformer", dataclass=VaswaniTransformerConfig)
+class VaswaniTransformer(FairseqEncoderDecoderModel):
+    """Encoder and decoder of figure 1; what the paper leaves open follows the code released with it."""
+
+    # fairseq's --print-alignment then reads the attention of one pass over the finished translation.
+    full_context_alignment = True
+
+    def __init__(self, config: VaswaniTransformerConfig, encoder: SequenceEncoder, decoder: SequenceDecoder) -> None:
+        super().__init__(encoder, decoder)
+        self.cfg = config
+
+    @classmethod
+    def build_model(cls, cfg: Any, task: Any) -> "VaswaniTransformer":
+        """Build the model for a task's two dictionaries.
+
+        Raises:
+            ValueError: sizes that do not fit together, or embeddings that cannot be shared.
+        """
+        fields = VaswaniTransformerConfig.__dataclass_fields__
+        config = VaswaniTransformerConfig(**{name: cfg[name] for name in fields if name in cfg and name != "_name"})
+        layer = config.layer_config()
+        source, target = task.source_dictionary, task.target_dictionary
+        source_embedding, target_embedding, output_embedding = build_embeddings(config, source, target)
+        max_source, max_target = UNLIMITED_LENGTH, UNLIMITED_LENGTH
+        if config.learned_positions:
+            max_source, max_target = config.max_source_positions, config.max_target_positions
+
+        def positions(max_length: int) -> nn.Module:
+            if config.learned_positions:
+                return LearnedPositions(max_length, config.d_model)
+            return SinusoidalPositions(config.d_model)
+
+        encoder = SequenceEncoder(
+            source,
+            source_embedding,
+            positions(max_source),
+            Encoder(config.num_layers, layer),
+            config.dropout,
+            max_source,
+        )
+        decoder = SequenceDecoder(
+            target,
+            target_embedding,
+            output_embedding,
+            positions(max_target),
+            Decoder(config.num_layers, layer),
+            config.dropout,
+            max_target,
+        )
+        return cls(config, encoder, decoder)
+
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, **kwargs: Any
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """Source (B, S) and shifted target (B, T) ids -> logits (B, T, V) and {"attn": ...}."""
+        encoder_out = self.encoder(src_tokens, src_lengths)
+        return self.decoder(prev_output_tokens, encoder_out=encoder_out, **kwargs)
+
+
+def build_embeddings(
+    config: VaswaniTransformerConfig, source: Dictionary, target: Dictionary
+) -> tuple[Embedding, Embedding, Embedding]:
+    """Source, target and pre-softmax matrices (section 3.4): one, two or three different objects."""
+
+    def embedding(dictionary: Dictionary) -> Embedding:
+        return Embedding(len(dictionary), config.d_model, dictionary.pad())
+
+    sharing = str(config.share_embeddings)
+    if sharing == "all" and source != target:
+        raise ValueError(
+            f"--share-embeddings all needs one dictionary for both languages, but the source's has {len(source)} "
+            f"entries and the target's {len(target)}, not the same ones: run fairseq-preprocess again with "
+            "--joined-dictionary, or train with --share-embeddings decoder"
+        )
+    source_embedding = embedding(source)
+    target_embedding = source_embedding if sharing == "all" else embedding(target)
+    output_embedding = embedding(target) if sharing == "none" else target_embedding
+    return source_embedding, target_embedding, output_embedding

@@ -1,0 +1,18 @@
+"""Residual connection and layer normalisation around each sub-layer (sections 3.1 and 5.4)."""
+
+from torch import Tensor, nn
+
+EPSILON = 1e-6  # the paper gives none; its released code used this one
+
+
+class AddAndNorm(nn.Module):
+    """LayerNorm(x + Dropout(Sublayer(x))): "post-norm", dropout before the sum, nothing after the stack."""
+
+    def __init__(self, d_model: int, dropout: float) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(d_model, eps=EPSILON)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x_BTD: Tensor, sublayer_output_BTD: Tensor) -> Tensor:
+        """(B, T, D), (B, T, D) -> (B, T, D)"""
+        return self.norm(x_BTD + self.dropout(sublayer_output_BTD))

@@ -1,0 +1,1 @@
+"""The fairseq learning-rate scheduler `vaswani_inverse_sqrt`."""

@@ -1,0 +1,1 @@
+"""The fairseq task `vaswani_translation`."""

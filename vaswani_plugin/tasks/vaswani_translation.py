@@ -1,0 +1,131 @@
+"""Translation with the paper's search as its default."""
+
+import logging
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+import numpy as np
+import torch
+from fairseq.tasks import register_task
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+
+from vaswani_plugin.generation.fairseq_search import PaperScoredSearch, PaperScoredSearchWithAlignment
+from vaswani_plugin.models.sequence_encoder import UNLIMITED_LENGTH
+
+logger = logging.getLogger(__name__)
+
+PAPER_SEARCH: Mapping[str, Any] = {"beam": 4, "max_len_a": 1, "max_len_b": 50, "min_len": 0}
+"""Section 6.1: beam 4, output at most as long as the input + 50; there is no shortest output."""
+
+
+@dataclass
+class VaswaniTranslationConfig(TranslationConfig):
+    max_source_positions: int = field(
+        default=256,
+        metadata={"help": "training leaves out pairs with a longer source (with </s>); rows of learned positions"},
+    )
+    max_target_positions: int = field(
+        default=256,
+        metadata={"help": "training leaves out pairs with a longer target (with </s>); rows of learned positions"},
+    )
+    length_penalty_alpha: float = field(
+        default=0.6, metadata={"help": "alpha of the length penalty ((5 + n) / 6)^alpha; larger means longer output"}
+    )
+    mixed_precision: bool = field(
+        default=False, metadata={"help": "matrix products in bfloat16, weights and sums in float32 (torch.autocast)"}
+    )
+
+
+@register_task("vaswani_translation", dataclass=VaswaniTranslationConfig)
+class VaswaniTranslationTask(TranslationTask):
+    """fairseq's translation task with the paper's values in place of fairseq's."""
+
+    cfg: VaswaniTranslationConfig
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        super().add_args(parser)
+        # fairseq-generate and -interactive read these flags after the task's; an explicit flag still wins.
+        parser.set_defaults(**PAPER_SEARCH)
+
+    def max_positions(self) -> tuple[int, int]:
+        """Any length is translated and validated; training's own limit is in :meth:`filter_indices_by_size`."""
+        return UNLIMITED_LENGTH, UNLIMITED_LENGTH
+
+    def filter_indices_by_size(
+        self, indices: np.ndarray, dataset: Any, max_positions: Any = None, ignore_invalid_inputs: bool = False
+    ) -> np.ndarray:
+        """Leave out training pairs longer than ``--max-source-positions`` or ``--max-target-positions``."""
+        if dataset is self.datasets.get(self.cfg.train_subset) and ignore_invalid_inputs:
+            before = len(indices)
+            limits = (self.cfg.max_source_positions, self.cfg.max_target_positions)
+            indices, _ = dataset.filter_indices_by_size(indices, limits)
+            logger.info(
+                f"{before - len(indices):,} of {before:,} training pairs left out: more than "
+                f"--max-source-positions {limits[0]} or --max-target-positions {limits[1]} tokens"
+            )
+        return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
+
+    def build_generator(
+        self,
+        models: list[Any],
+        args: Any,
+        seq_gen_cls: Optional[type] = None,
+        extra_gen_cls_kwargs: Optional[dict[str, Any]] = None,
+        **kwargs: Any,
+    ) -> Any:
+        """fairseq's search, scored as in the paper.
+
+        Raises:
+            ValueError: ``--lenpen`` or ``--unnormalized``, which belong to fairseq's own score.
+        """
+        if isinstance(args, Namespace):  # --eval-bleu-args: a flag that is not there means the paper's value
+            args = Namespace(**{**PAPER_SEARCH, **vars(args)})
+        if getattr(args, "lenpen", 1) != 1:
+            raise ValueError(
+                f"--lenpen {args.lenpen} is the exponent of fairseq's length penalty, which --task "
+                "vaswani_translation does not use: give --length-penalty-alpha (the paper: 0.6)"
+            )
+        if getattr(args, "unnormalized", False):
+            raise ValueError(
+                "--unnormalized has no effect under --task vaswani_translation: give --length-penalty-alpha 0"
+            )
+        if seq_gen_cls is not None:
+            return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
+        extra = {**(extra_gen_cls_kwargs or {}), "alpha": self.cfg.length_penalty_alpha}
+        search: type = PaperScoredSearch
+        if getattr(args, "print_alignment", None):
+            search = PaperScoredSearchWithAlignment
+            extra["print_alignment"] = args.print_alignment
+        return super().build_generator(models, args, search, extra, **kwargs)
+
+    def train_step(
+        self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
+    ) -> Any:
+        in_precision = self._in_precision(criterion, sample)
+        return super().train_step(sample, model, in_precision, optimizer, update_num, ignore_grad)
+
+    def valid_step(self, sample: Any, model: Any, criterion: Any) -> Any:
+        return super().valid_step(sample, model, self._in_precision(criterion, sample))
+
+    def inference_step(
+        self, generator: Any, models: Any, sample: Any, prefix_tokens: Any = None, constraints: Any = None
+    ) -> Any:
+        with self._precision(sample):
+            return super().inference_step(generator, models, sample, prefix_tokens, constraints)
+
+    def _in_precision(self, criterion: Any, sample: Any) -> Callable[..., Any]:
+        """The criterion under autocast; the backward pass outside of it follows each product's own precision."""
+
+        def forward(model: Any, batch: Any) -> Any:
+            with self._precision(sample):
+                return criterion(model, batch)
+
+        return forward
+
+    def _precision(self, sample: Any) -> AbstractContextManager[Any]:
+        device = sample["net_input"]["src_tokens"].device.type
+        return torch.autocast(device, dtype=torch.bfloat16, enabled=self.cfg.mixed_precision)
