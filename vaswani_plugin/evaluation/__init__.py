@@ -1,0 +1,1 @@
+"""Scores for translations. Needs neither torch nor fairseq."""
