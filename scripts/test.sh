@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Sets up what is missing, then lint, types and tests. Arguments go to pytest: bash scripts/test.sh -k schedule
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+VENV=${VENV:-.venv}
+bash scripts/setup.sh
+PATH=$(cd "$VENV" && pwd)/bin:$PATH
+export PATH
+ruff check .
+ruff format --check .
+mypy
+exec python -m pytest "$@"
