@@ -1,0 +1,1 @@
+"""fairseq checkpoints as files: reading strangers' ones safely, and averaging."""

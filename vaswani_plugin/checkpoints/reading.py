@@ -1,0 +1,59 @@
+"""Reading a checkpoint without running anything that stands in it."""
+
+import argparse
+import pickle
+import re
+import zipfile
+from pathlib import Path
+from typing import Any, Optional
+
+import torch
+
+
+def read_checkpoint(path: Path, weights: bool = True) -> dict[str, Any]:
+    """What fairseq saved: a dictionary with "model", "cfg", "optimizer_history", "extra_state" and others.
+
+    torch's safe loader rebuilds tensors and plain containers only; the zip members' check sums, which torch does not
+    look at, are compared first.
+
+    Args:
+        weights: False leaves the tensors' contents on disk until they are used, and unchecked.
+
+    Raises:
+        ValueError: one sentence that names the file and what is wrong with it.
+        OSError: the file is not there or cannot be read.
+    """
+    with open(path, "rb") as file:
+        if not file.read(1):
+            raise ValueError(f"{path} is empty, not a checkpoint: it was cut off while being written")
+    try:
+        if not zipfile.is_zipfile(path):
+            raise ValueError("cut off, or not written by torch.save")
+        damaged = _damaged_member(path) if weights else None
+        if damaged is not None:
+            raise ValueError(f"the check sum of {damaged} differs")
+        with torch.serialization.safe_globals([argparse.Namespace]):
+            state = torch.load(path, map_location="cpu", mmap=not weights, weights_only=True)
+    except pickle.UnpicklingError as error:
+        name = re.search(r"GLOBAL ([\w.]+)", str(error))
+        what = name.group(1) if name else "more than tensors and settings"
+        raise ValueError(
+            f"{path} holds {what}, which no fairseq checkpoint needs: refused, nothing in it was run"
+        ) from None
+    except Exception as error:  # damaged bytes can fail anywhere inside zipfile and torch
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        raise ValueError(f"{path} is not a whole checkpoint ({reason}): restore the file or use another") from None
+    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
+        raise ValueError(f"{path} holds no model weights: it is not a fairseq checkpoint")
+    return state
+
+
+def _damaged_member(path: Path) -> Optional[str]:
+    with zipfile.ZipFile(path) as archive:
+        return archive.testzip()
+
+
+def num_updates(state: dict[str, Any]) -> int:
+    """The update after which a checkpoint was written; 0 where it does not say."""
+    history = state.get("optimizer_history") or [{}]
+    return int(history[-1].get("num_updates", 0))
