@@ -1,12 +1,18 @@
 """The named edits that let fairseq 0.12.2 run on today's Python: mends (what is broken) and robustness."""
 
 from fairseq_edits import (
+    commands,
     encoder_layer,
     hydra_and_omegaconf,
     packaging,
     python_and_numpy,
+    reduced_precision,
     safe_checkpoints,
+    scoring,
+    text_lines,
     torch_api,
+    user_dir,
+    workers,
 )
 from fairseq_edits.edit import AddFile, Cut, Edit, EditError, Replace, apply_edits
 
@@ -17,7 +23,14 @@ MENDS = (
     *torch_api.EDITS,
     *encoder_layer.EDITS,
     *safe_checkpoints.EDITS,
+    *text_lines.EDITS,
+    *scoring.EDITS,
+    *workers.EDITS,
+    *reduced_precision.EDITS,
 )
-ROBUSTNESS: tuple[Edit, ...] = ()
+ROBUSTNESS = (
+    *commands.EDITS,
+    *user_dir.EDITS,
+)
 
 __all__ = ["MENDS", "ROBUSTNESS", "AddFile", "Cut", "Edit", "EditError", "Replace", "apply_edits"]

@@ -42,4 +42,23 @@ EDITS = [
         "Python 3.12+ warns about an unknown escape sequence in a plain string",
         Replace("fairseq/models/wav2vec/wav2vec2_asr.py", r'"encoder.layers.\d."', r'r"encoder.layers.\d."'),
     ),
+    Edit(
+        "attention-mask-types",
+        "torch warns when one of the two attention masks is boolean and the other is not",
+        Replace(
+            "fairseq/modules/multihead_attention.py",
+            "                return F.multi_head_attention_forward(\n",
+            """\
+                if (
+                    key_padding_mask is not None
+                    and attn_mask is not None
+                    and attn_mask.is_floating_point()
+                ):
+                    key_padding_mask = torch.zeros_like(
+                        key_padding_mask, dtype=attn_mask.dtype
+                    ).masked_fill_(key_padding_mask.bool(), float("-inf"))
+                return F.multi_head_attention_forward(
+""",
+        ),
+    ),
 ]

@@ -3,9 +3,7 @@
 import functools
 import os
 import sys
-from typing import Callable, TypeVar
-
-Result = TypeVar("Result")
+from typing import Any, Callable
 
 # What a spawned worker ends with once it has told its error; its parent then has nothing to add.
 TOLD_STATUS = 78
@@ -13,6 +11,8 @@ TOLD_STATUS = 78
 
 class UserError(ValueError):
     """A mistake in the command, its files or its environment; the message is one sentence for the user."""
+
+    is_user_error = True
 
 
 class MissingFile(UserError, FileNotFoundError):
@@ -22,27 +22,40 @@ class MissingFile(UserError, FileNotFoundError):
         return str(self.args[0]) if self.args else ""
 
 
+def is_user_error(error: BaseException) -> bool:
+    """Whether ``error`` is the user's to put right: a missing file, or marked by an attribute ``is_user_error``.
+
+    A plugin marks its own exceptions with that attribute, so that it need not import this module.
+    """
+    return isinstance(error, FileNotFoundError) or getattr(error, "is_user_error", False) is True
+
+
 def tell(error: BaseException) -> None:
     """Print ``error`` as the last word of this command."""
     sys.stdout.flush()
-    print(f"{os.path.basename(sys.argv[0])}: error: {error}", file=sys.stderr, flush=True)
+    message = str(error)
+    if isinstance(error, FileNotFoundError) and error.filename is not None:
+        message = f"there is no file {error.filename}"
+    print(f"{os.path.basename(sys.argv[0])}: error: {message}", file=sys.stderr, flush=True)
 
 
-def tells_user_errors(command: Callable[..., Result]) -> Callable[..., Result]:
-    """Decorator of a command's main function: a UserError is printed as a sentence and ends it with status 1."""
+def tells_user_errors(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator of a command's main function: a mistake of the user is told, and ends it with status 1."""
 
     @functools.wraps(command)
-    def main(*args, **kwargs):
+    def main(*args: Any, **kwargs: Any) -> Any:
         from torch.multiprocessing import ProcessExitedException
 
         try:
             return command(*args, **kwargs)
-        except UserError as error:
-            tell(error)
-            sys.exit(1)
         except ProcessExitedException as error:
             if error.exit_code == TOLD_STATUS:
                 sys.exit(1)
             raise
+        except Exception as error:
+            if not is_user_error(error):
+                raise
+            tell(error)
+            sys.exit(1)
 
     return main
