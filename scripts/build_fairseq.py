@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 from fairseq_edits import MENDS, ROBUSTNESS, EditError, apply_edits
-from fairseq_edits.packaging import BUILD_REQUIREMENTS, VERSION
+from fairseq_edits.packaging import VERSION
 
 SDIST_VERSION = "0.12.2"
 SDIST_NAME = f"fairseq-{SDIST_VERSION}.tar.gz"
@@ -175,7 +175,9 @@ def keep(wheel: Path, folder: Path) -> Path:
 def main() -> int:
     """Print the wheel's path; status 1 and one sentence on stderr when there is none."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--wheel-dir", type=Path, metavar="DIR", help="also copy the wheel into DIR and print that path")
+    parser.add_argument(
+        "--wheel-dir", type=Path, metavar="DIR", help="also copy the wheel into DIR and print that path"
+    )
     options = parser.parse_args()
     try:
         folder = cache_folder()

@@ -1,14 +1,17 @@
 """The named edits that let fairseq 0.12.2 run on today's Python: mends (what is broken) and robustness."""
 
 from fairseq_edits import (
+    checkpoint_writing,
     commands,
     encoder_layer,
     hydra_and_omegaconf,
     packaging,
+    process_group,
     python_and_numpy,
     reduced_precision,
     safe_checkpoints,
     scoring,
+    stopping,
     text_lines,
     torch_api,
     user_dir,
@@ -26,11 +29,14 @@ MENDS = (
     *text_lines.EDITS,
     *scoring.EDITS,
     *workers.EDITS,
+    *process_group.EDITS,
     *reduced_precision.EDITS,
 )
 ROBUSTNESS = (
     *commands.EDITS,
     *user_dir.EDITS,
+    *checkpoint_writing.EDITS,
+    *stopping.EDITS,
 )
 
 __all__ = ["MENDS", "ROBUSTNESS", "AddFile", "Cut", "Edit", "EditError", "Replace", "apply_edits"]

@@ -34,6 +34,23 @@ EDITS = [
         ),
     ),
     Edit(
+        "interactive-workers",
+        "several workers of fairseq-interactive took lines of one input away from each other",
+        Replace(
+            "fairseq_cli/interactive.py",
+            """\
+    distributed_utils.call_main(convert_namespace_to_omegaconf(args), main)
+""",
+            """\
+    if args.distributed_world_size > 1 and args.model_parallel_size == 1:
+        raise UserError(
+            "fairseq-interactive reads one input in one process; leave out --distributed-world-size"
+        )
+    distributed_utils.call_main(convert_namespace_to_omegaconf(args), main)
+""",
+        ),
+    ),
+    Edit(
         "model-overrides",
         "validation evaluated --model-overrides as code",
         Replace(
@@ -46,6 +63,76 @@ EDITS = [
 """,
         ),
         Replace("fairseq_cli/validate.py", "import logging\nimport os\n", "import ast\nimport logging\nimport os\n"),
+    ),
+    Edit(
+        "refused-by-all-workers",
+        "a checkpoint that the first worker refused left the others waiting for it until they died in tracebacks",
+        Replace(
+            "fairseq/trainer.py",
+            """\
+                state = checkpoint_utils.load_checkpoint_to_cpu(
+                    filename, load_on_all_ranks=load_on_all_ranks
+                )
+                last_optim_state = state.get("last_optimizer_state", None)
+""",
+            """\
+                try:
+                    state = checkpoint_utils.load_checkpoint_to_cpu(
+                        filename, load_on_all_ranks=load_on_all_ranks
+                    )
+                    checkpoint_utils.check_registered(filename, state["cfg"], ["model"])
+                except UserError as error:
+                    if not is_distributed or load_on_all_ranks:
+                        raise
+                    state = {"user_error": str(error)}
+                last_optim_state = state.get("last_optimizer_state", None)
+""",
+        ),
+        Replace(
+            "fairseq/trainer.py",
+            """\
+                if self.data_parallel_rank > 0:
+                    last_optim_state = state.get("last_optimizer_state", None)
+
+""",
+            """\
+                if "user_error" in state:
+                    raise UserError(state["user_error"])
+                if self.data_parallel_rank > 0:
+                    last_optim_state = state.get("last_optimizer_state", None)
+
+""",
+        ),
+    ),
+    Edit(
+        "other-architecture",
+        "resuming with another architecture ended in three chained tracebacks, and an EMA that a checkpoint lacks in a "
+        "KeyError because the model's weights were gone by then",
+        Replace(
+            "fairseq/trainer.py",
+            """\
+            except Exception:
+                raise Exception(
+                    "Cannot load model parameters from checkpoint {}; "
+                    "please ensure that the architectures match.".format(filename)
+                )
+""",
+            """\
+            except (RuntimeError, KeyError) as error:
+                lines = [line.strip() for line in str(error).splitlines()]
+                reason = lines[1] if len(lines) > 1 else lines[0]
+                raise UserError(
+                    "Cannot load model parameters from checkpoint {}; please ensure that "
+                    "the architectures match ({:.300})".format(filename, reason)
+                ) from error
+""",
+        ),
+        Replace(
+            "fairseq/trainer.py",
+            '                # save memory for later steps\n                del state["model"]\n',
+            "                # save memory for later steps\n"
+            '                if not self.cfg.ema.store_ema:\n                    del state["model"]\n',
+        ),
     ),
     Edit(
         "unknown-choice",

@@ -40,7 +40,7 @@ class Cut:
             found = text.count(marker)
             if found != 1:
                 raise EditError(
-                    f"edit {edit_name!r} expected a marker of its cut 1 time(s) in {self.file} but found it {found} time(s)"
+                    f"edit {edit_name!r} expected a marker of its cut once in {self.file} but found it {found} time(s)"
                 )
         start, end = text.index(self.first), text.index(self.until)
         if end < start:

@@ -7,6 +7,16 @@ from fairseq_edits.edit import AddFile, Cut, Edit, Replace
 
 _ADDED = Path(__file__).parent / "added"
 _HYDRA_TRAIN = "fairseq_cli/hydra_train.py"
+_MODEL_CONFIGS = (
+    *(
+        f"transformer_lm/transformer_lm_{size}"
+        for size in ("baevski_gbw", "baevski_wiki103", "big", "gbw", "gpt", "gpt2_big", "gpt2_medium", "gpt2_small")
+    ),
+    "transformer_lm/transformer_lm_wiki103",
+    "wav2vec/vq_wav2vec_gumbel",
+    "wav2vec2/wav2vec2_base",
+    "wav2vec2/wav2vec2_large",
+)
 
 EDITS = [
     Edit(
@@ -31,13 +41,16 @@ EDITS = [
     ),
     Edit(
         "package-header",
-        "hydra 1.1+ warns about the keyword _group_ in a package header; the primary config is always global",
+        "hydra 1.1+ warns about the keyword _group_ in a package header, which is what it does without one",
         Replace("fairseq/config/config.yaml", "# @package _group_\n", "# @package _global_\n"),
+        *(Replace(f"fairseq/config/model/{name}.yaml", "# @package _group_\n", "") for name in _MODEL_CONFIGS),
     ),
     Edit(
         "schema",
         "hydra 1.1+ warns when a configuration is checked against a schema only because the two have the same name",
-        Replace("fairseq/config/config.yaml", "defaults:\n    - _self_\n", "defaults:\n    - fairseq_schema\n    - _self_\n"),
+        Replace(
+            "fairseq/config/config.yaml", "defaults:\n    - _self_\n", "defaults:\n    - fairseq_schema\n    - _self_\n"
+        ),
         Replace(
             "fairseq/dataclass/initialize.py",
             """\
@@ -56,8 +69,8 @@ def hydra_init(cfg_name="fairseq_schema") -> None:
     ),
     Edit(
         "hydra-train",
-        "fairseq-hydra-train composed its configuration before it imported common.user_dir, so a plugin's models, tasks "
-        "and criterions were unknown to it; a relative user_dir broke once hydra had changed the folder",
+        "fairseq-hydra-train composed its configuration before it imported common.user_dir, so a plugin's models, "
+        "tasks and criterions were unknown to it; a relative user_dir broke once hydra had changed the folder",
         AddFile("fairseq/hydra_start.py", _ADDED / "hydra_start.py"),
         Cut(
             _HYDRA_TRAIN,
@@ -109,7 +122,9 @@ def hydra_main(cfg: FairseqConfig) -> float:
     return tells_user_errors(_hydra_main)(cfg)
 """,
         ),
-        Replace(_HYDRA_TRAIN, "import logging\nimport os\n", "import argparse\nimport logging\nimport os\nimport sys\n"),
+        Replace(
+            _HYDRA_TRAIN, "import logging\nimport os\n", "import argparse\nimport logging\nimport os\nimport sys\n"
+        ),
         Replace(
             _HYDRA_TRAIN,
             "from hydra.core.hydra_config import HydraConfig\n",

@@ -7,7 +7,7 @@ from fairseq_edits.edit import Cut, Edit, Replace
 
 VERSION = "0.12.2+vaswani.1"
 
-# The newest of each that has wheels for Python 3.10 to 3.13; an extension built with numpy 2 runs with every numpy 1.19+.
+# The newest of each with wheels for Python 3.10 to 3.13; what numpy 2 built runs with numpy 1.19 and newer.
 BUILD_REQUIREMENTS = ["setuptools==80.9.0", "wheel==0.45.1", "cython==3.1.4", "numpy==2.2.6"]
 
 EDITS = [
@@ -55,23 +55,25 @@ EDITS = [
         "they claim Python 3.6 to 3.8",
         Replace(
             "setup.py",
-            '''\
+            """\
             "Programming Language :: Python :: 3.6",
             "Programming Language :: Python :: 3.7",
             "Programming Language :: Python :: 3.8",
-''',
-            '''\
+""",
+            """\
             "Programming Language :: Python :: 3.10",
             "Programming Language :: Python :: 3.11",
             "Programming Language :: Python :: 3.12",
             "Programming Language :: Python :: 3.13",
-''',
+""",
         ),
     ),
     Edit(
         "extensions",
         "the C++ sources of the torch extensions are not in the source package, so they can never be built from it",
-        Cut("setup.py", "try:\n    # torch is not available when generating docs\n", 'if "READTHEDOCS" in os.environ:\n'),
+        Cut(
+            "setup.py", "try:\n    # torch is not available when generating docs\n", 'if "READTHEDOCS" in os.environ:\n'
+        ),
     ),
     Edit(
         "examples",

@@ -8,7 +8,12 @@ EDITS = [
         "score-lines",
         "system and reference were read with universal newlines in the locale's encoding, paired up to the shorter "
         "one, and --sentence-bleu called the scorer with arguments it no longer takes",
-        Replace("fairseq_cli/score.py", "            with open(args.ref) as fdref:\n", "            with opened(args.ref) as fdref:\n", count=3),
+        Replace(
+            "fairseq_cli/score.py",
+            "            with open(args.ref) as fdref:\n",
+            "            with opened(args.ref) as fdref:\n",
+            count=3,
+        ),
         Replace(
             "fairseq_cli/score.py",
             """\
@@ -95,7 +100,8 @@ EDITS = [
         Replace(
             "fairseq_cli/score.py",
             "from fairseq.scoring import bleu\n",
-            "from fairseq.scoring import bleu\nfrom fairseq.user_error import MissingFile, UserError, tells_user_errors\n",
+            "from fairseq.scoring import bleu\n"
+            "from fairseq.user_error import MissingFile, UserError, tells_user_errors\n",
         ),
         Replace("fairseq_cli/score.py", "def cli_main():\n", "@tells_user_errors\ndef cli_main():\n"),
     ),
@@ -105,7 +111,8 @@ EDITS = [
         Replace(
             "fairseq/scoring/bleu.py",
             "        r = self.stat.reflen / self.stat.predlen\n",
-            "        if self.stat.predlen == 0:\n            return 0.0\n        r = self.stat.reflen / self.stat.predlen\n",
+            "        if self.stat.predlen == 0:\n            return 0.0\n"
+            "        r = self.stat.reflen / self.stat.predlen\n",
         ),
     ),
 ]

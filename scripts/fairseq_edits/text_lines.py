@@ -15,7 +15,9 @@ EDITS = [
             "def _safe_readline(fd) -> str:\n",
             "def find_offsets(filename: str, num_chunks: int)",
         ),
-        Replace(_CHUNKER, '    with open(filename, "r", encoding="utf-8") as f:\n', '    with open(filename, "rb") as f:\n'),
+        Replace(
+            _CHUNKER, '    with open(filename, "r", encoding="utf-8") as f:\n', '    with open(filename, "rb") as f:\n'
+        ),
         Replace(_CHUNKER, "            _safe_readline(f)\n", "            f.readline()\n"),
         Cut(
             _CHUNKER,
@@ -46,7 +48,11 @@ EDITS = [
             '        self.fd = open(self.path, "r", encoding="utf-8")\n',
             '        self.fd = open(self.path, "rb")\n',
         ),
-        Replace(_CHUNKER, "import os\nimport typing as tp\n", "import os\nimport typing as tp\n\nfrom fairseq.user_error import UserError\n"),
+        Replace(
+            _CHUNKER,
+            "import os\nimport typing as tp\n",
+            "import os\nimport typing as tp\n\nfrom fairseq.user_error import UserError\n",
+        ),
     ),
     Edit(
         "dictionary-lines",
@@ -54,7 +60,9 @@ EDITS = [
         Replace(
             "fairseq/data/dictionary.py",
             'with open(PathManager.get_local_path(f), "r", encoding="utf-8") as fd:',
-            'with open(\n                    PathManager.get_local_path(f), encoding="utf-8", newline="\\n"\n                ) as fd:',
+            "with open(\n"
+            '                    PathManager.get_local_path(f), encoding="utf-8", newline="\\n"\n'
+            "                ) as fd:",
         ),
         Replace(
             "fairseq/data/dictionary.py",
@@ -65,9 +73,21 @@ EDITS = [
     Edit(
         "alignment-lines",
         "line n of the alignments has to be line n of both texts",
-        Replace("fairseq_cli/preprocess.py", 'open(args.alignfile, "r", encoding="utf-8")', 'open(args.alignfile, encoding="utf-8", newline="\\n")'),
-        Replace("fairseq_cli/preprocess.py", 'open(src_file_name, "r", encoding="utf-8")', 'open(src_file_name, encoding="utf-8", newline="\\n")'),
-        Replace("fairseq_cli/preprocess.py", 'open(tgt_file_name, "r", encoding="utf-8")', 'open(tgt_file_name, encoding="utf-8", newline="\\n")'),
+        Replace(
+            "fairseq_cli/preprocess.py",
+            'open(args.alignfile, "r", encoding="utf-8")',
+            'open(args.alignfile, encoding="utf-8", newline="\\n")',
+        ),
+        Replace(
+            "fairseq_cli/preprocess.py",
+            'open(src_file_name, "r", encoding="utf-8")',
+            'open(src_file_name, encoding="utf-8", newline="\\n")',
+        ),
+        Replace(
+            "fairseq_cli/preprocess.py",
+            'open(tgt_file_name, "r", encoding="utf-8")',
+            'open(tgt_file_name, encoding="utf-8", newline="\\n")',
+        ),
     ),
     Edit(
         "raw-dataset-lines",
@@ -141,7 +161,9 @@ EDITS = [
         Replace(
             "fairseq_cli/generate.py",
             '        with open(output_path, "w", buffering=1, encoding="utf-8") as h:\n',
-            '        with open(\n            output_path, "w", buffering=1, encoding="utf-8", newline="\\n"\n        ) as h:\n',
+            "        with open(\n"
+            '            output_path, "w", buffering=1, encoding="utf-8", newline="\\n"\n'
+            "        ) as h:\n",
         ),
     ),
 ]

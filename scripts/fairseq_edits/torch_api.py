@@ -21,9 +21,7 @@ EDITS = [
     Edit(
         "pin-memory",
         "torch warns when memory is pinned on a machine without an accelerator",
-        Replace(
-            "fairseq/data/iterators.py", "pin_memory=True,", "pin_memory=torch.cuda.is_available(),", count=2
-        ),
+        Replace("fairseq/data/iterators.py", "pin_memory=True,", "pin_memory=torch.cuda.is_available(),", count=2),
     ),
     Edit(
         "logger-warn",
@@ -60,5 +58,10 @@ EDITS = [
                 return F.multi_head_attention_forward(
 """,
         ),
+    ),
+    Edit(
+        "jit-script",
+        "torch.jit.script is deprecated and warns at import; these functions run as well without it",
+        Replace("fairseq/models/model_utils.py", "@torch.jit.script\ndef ", "def ", count=5),
     ),
 ]

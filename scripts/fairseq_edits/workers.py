@@ -1,5 +1,5 @@
 # Quotes lines of fairseq 0.12.2, Copyright (c) Facebook, Inc. and its affiliates, MIT licence.
-"""Mends of training with several workers, above all on CPU: as many workers run as were asked for, or an error says why."""
+"""Mends of how workers are started, above all on CPU: as many run as were asked for, or an error says why."""
 
 from fairseq_edits.edit import Edit, Replace
 
@@ -146,119 +146,6 @@ def infer_init_method(cfg: DistributedTrainingConfig, force_distributed=False):
                     cfg.distributed_no_spawn = True
                 cfg.distributed_rank = node_id * gpus_per_node
                 cfg.distributed_world_size = nnodes * gpus_per_node
-""",
-        ),
-    ),
-    Edit(
-        "cpu-backend",
-        "the default backend nccl cannot connect CPU workers; with --cpu a GPU was still used for a first all-reduce",
-        Replace(
-            _UTILS,
-            """\
-            dist.init_process_group(
-                backend=cfg.distributed_training.distributed_backend,
-""",
-            """\
-            if (
-                cfg.distributed_training.distributed_backend == "nccl"
-                and not uses_gpus(cfg.distributed_training)
-            ):
-                logger.info("connecting CPU workers with gloo instead of nccl")
-                cfg.distributed_training.distributed_backend = "gloo"
-            dist.init_process_group(
-                backend=cfg.distributed_training.distributed_backend,
-""",
-        ),
-        Replace(
-            _UTILS,
-            "            if torch.cuda.is_available():\n                dist.all_reduce(torch.zeros(1).cuda())\n",
-            "            if uses_gpus(cfg.distributed_training):\n                dist.all_reduce(torch.zeros(1).cuda())\n",
-        ),
-    ),
-    Edit(
-        "ddp-on-cpu",
-        "torch's DistributedDataParallel refuses device_ids for a module on CPU",
-        Replace(
-            "fairseq/models/distributed_fairseq_model.py",
-            """\
-            device_ids=[args.device_id],
-            output_device=args.device_id,
-""",
-            """\
-            device_ids=[args.device_id] if device.type == "cuda" else None,
-            output_device=args.device_id if device.type == "cuda" else None,
-""",
-        ),
-    ),
-    Edit(
-        "ddp-buffers",
-        "newer torch warns about broadcast_buffers, which it calls forward_sync_buffers",
-        Replace(
-            "fairseq/models/distributed_fairseq_model.py",
-            "            broadcast_buffers=args.broadcast_buffers,\n            bucket_cap_mb=",
-            "            **{_SYNC_BUFFERS: args.broadcast_buffers},\n            bucket_cap_mb=",
-        ),
-        Replace(
-            "fairseq/models/distributed_fairseq_model.py",
-            "_SLOWMO_DDP_DISABLED = False\n",
-            """\
-_SYNC_BUFFERS = (
-    "forward_sync_buffers"
-    if "forward_sync_buffers"
-    in inspect.signature(DistributedDataParallel.__init__).parameters
-    else "broadcast_buffers"
-)
-
-_SLOWMO_DDP_DISABLED = False
-""",
-        ),
-        Replace("fairseq/models/distributed_fairseq_model.py", "import logging\nimport os\n", "import inspect\nimport logging\nimport os\n"),
-    ),
-    Edit(
-        "gather-on-cpu",
-        "statistics that cannot be summed were gathered through a GPU tensor whatever the backend",
-        Replace(
-            _UTILS,
-            """\
-        all_gather_list._buffer = torch.cuda.ByteTensor(buffer_size)
-        all_gather_list._cpu_buffer = torch.ByteTensor(max_size).pin_memory()
-""",
-            """\
-        on_gpu = dist.get_backend(group) == "nccl"
-        all_gather_list._buffer = torch.zeros(
-            buffer_size, dtype=torch.uint8, device="cuda" if on_gpu else "cpu"
-        )
-        all_gather_list._cpu_buffer = torch.zeros(
-            max_size, dtype=torch.uint8, pin_memory=on_gpu
-        )
-""",
-        ),
-    ),
-    Edit(
-        "end-of-workers",
-        "a worker left its process group open, which torch warns about; a mistake of the user ended every worker in a "
-        "traceback",
-        Replace(
-            _UTILS,
-            """\
-    main(cfg, **kwargs)
-
-    if torch.distributed.is_initialized():
-        torch.distributed.barrier(get_global_group())
-""",
-            """\
-    try:
-        main(cfg, **kwargs)
-    except Exception as error:
-        if cfg.distributed_training.distributed_no_spawn or not is_user_error(error):
-            raise
-        tell(error)
-        os._exit(TOLD_STATUS)
-
-    if torch.distributed.is_initialized():
-        torch.distributed.barrier(get_global_group())
-        del get_global_group._global_group
-        torch.distributed.destroy_process_group()
 """,
         ),
     ),

@@ -8,13 +8,10 @@ import argparse
 import os
 from typing import List, Optional
 
+from fairseq.user_error import UserError
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
-from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError
-
-from fairseq.user_error import UserError
 
 SCHEMA = "fairseq_schema"
 _USER_DIR = "common.user_dir"
@@ -45,7 +42,7 @@ def load_primary_config(path: str) -> DictConfig:
     """The configuration in the YAML file at ``path``; UserError when it holds none."""
     try:
         config = OmegaConf.load(path)
-    except (OmegaConfBaseException, YAMLError, UnicodeDecodeError) as error:
+    except Exception as error:
         raise UserError(f"{path} is not a usable configuration: {' '.join(str(error).split())}") from None
     if not isinstance(config, DictConfig):
         raise UserError(f"{path} is not a usable configuration: it holds a list instead of settings")

@@ -12,7 +12,6 @@ from typing import Any, Callable, List, Tuple, Union
 
 import numpy as np
 import torch
-
 from fairseq.user_error import MissingFile, UserError
 
 AllowedType = Union[type, Callable, Tuple[Any, str]]

@@ -2,11 +2,15 @@
 
 import functools
 import os
+import signal
 import sys
 from typing import Any, Callable
 
 # What a spawned worker ends with once it has told its error; its parent then has nothing to add.
 TOLD_STATUS = 78
+
+# What a shell reports for a command that SIGTERM ended.
+STOP_STATUS = 128 + signal.SIGTERM
 
 
 class UserError(ValueError):
@@ -51,6 +55,8 @@ def tells_user_errors(command: Callable[..., Any]) -> Callable[..., Any]:
         except ProcessExitedException as error:
             if error.exit_code == TOLD_STATUS:
                 sys.exit(1)
+            if error.exit_code in (STOP_STATUS, -signal.SIGTERM):
+                sys.exit(STOP_STATUS)
             raise
         except Exception as error:
             if not is_user_error(error):

@@ -1,0 +1,100 @@
+# Quotes lines of fairseq 0.12.2, Copyright (c) Facebook, Inc. and its affiliates, MIT licence.
+"""Robustness of how checkpoints are written: never half a file under its final name, and no update without its file."""
+
+from fairseq_edits.edit import Cut, Edit, Replace
+
+_UTILS = "fairseq/checkpoint_utils.py"
+
+EDITS = [
+    Edit(
+        "atomic-copies",
+        "checkpoint_last.pt and checkpoint_best.pt were overwritten in place, so a kill or a full disk during the copy "
+        "left neither the old nor the new one",
+        Replace(
+            "fairseq/file_io.py",
+            "        return shutil.copyfile(src_path, dst_path)\n",
+            """\
+        passing = f"{dst_path}.{os.getpid()}.tmp"
+        try:
+            try:
+                os.link(src_path, passing)  # takes no time and no space
+            except OSError:
+                shutil.copyfile(src_path, passing)
+                with open(passing, "rb+") as copied:
+                    os.fsync(copied.fileno())
+            os.replace(passing, dst_path)
+        finally:
+            if os.path.lexists(passing):
+                os.remove(passing)
+        return True
+""",
+        ),
+    ),
+    Edit(
+        "atomic-save",
+        "a failed attempt left its bytes in front of the next one, a save that failed for good left its .tmp file, and "
+        "a file that was renamed before it reached the disk could be empty after a power cut",
+        Cut(
+            _UTILS,
+            "            # do atomic save\n",
+            "        else:\n            # fallback to non-atomic save\n",
+            """\
+            # do atomic save
+            try:
+                with PathManager.open(filename + ".tmp", "wb") as f:
+                    _torch_persistent_save(obj, f)
+                    f.flush()
+                    os.fsync(f.fileno())
+                PathManager.rename(filename + ".tmp", filename)
+            except Exception as error:
+                if os.path.lexists(filename + ".tmp"):
+                    os.remove(filename + ".tmp")
+                reason = str(error).strip().split("\\n")[0]
+                raise UserError(
+                    f"the checkpoint {filename} could not be written: {reason}"
+                ) from error
+""",
+        ),
+        Cut(
+            _UTILS,
+            "def _torch_persistent_save(obj, f):\n",
+            "def _upgrade_state_dict(state):\n",
+            """\
+def _torch_persistent_save(obj, f):
+    for i in range(3):
+        try:
+            return torch.save(obj, f)
+        except Exception:
+            if i == 2 or not f.seekable():
+                raise
+            logger.warning("a checkpoint could not be written; trying again")
+            f.seek(0)
+            f.truncate()
+
+
+""",
+        ),
+        Replace(_UTILS, "import time\nimport traceback\n", "import time\n"),
+        Replace("fairseq/file_io.py", "        os.rename(src, dst)\n", "        os.replace(src, dst)\n"),
+    ),
+    Edit(
+        "interval-at-epoch-end",
+        "an update of --save-interval-updates that was also the last of its epoch got no checkpoint_E_U.pt",
+        Replace(
+            _UTILS,
+            """\
+        not end_of_epoch
+        and cfg.save_interval_updates > 0
+        and updates % cfg.save_interval_updates == 0
+""",
+            """\
+        cfg.save_interval_updates > 0 and updates % cfg.save_interval_updates == 0
+""",
+        ),
+        Replace(
+            _UTILS,
+            "    if not end_of_epoch and cfg.keep_interval_updates > 0:\n",
+            "    if cfg.keep_interval_updates > 0:\n",
+        ),
+    ),
+]
