@@ -1,0 +1,129 @@
+# What the recipes share; sourced, not run: steps that are timed, logged, skipped when finished and explained when
+# they fail. A recipe sets RECIPE (its name) before sourcing, calls `start_recipe`, then `step NAME COMMAND...`.
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+CALLED_FROM=$PWD
+# Hash over all steps so far: a step is done over when anything before it has changed.
+CHAIN=start
+# The log of the running step; a command with much to say writes there and prints only what a person wants to see.
+LOG=/dev/null
+
+say() { printf '%s\n' "$RECIPE: $*"; }
+fail() { printf '%s\n' "$RECIPE: $*" >&2; exit 1; }
+
+# A path given by the user counts from where the recipe was called.
+absolute() { case $1 in /*) printf '%s' "$1" ;; *) printf '%s' "$CALLED_FROM/$1" ;; esac; }
+
+digest() { cksum | tr ' ' '-'; }
+cores() { getconf _NPROCESSORS_ONLN; }
+# Seconds as 1 min 05 s.
+duration() { if (($1 < 60)); then printf '%d s' "$1"; else printf '%d min %02d s' $(($1 / 60)) $(($1 % 60)); fi; }
+
+# require_numbers LEAST NAME...: checks variables of the environment.
+require_numbers() {
+  local least=$1 name
+  shift
+  for name; do
+    if ! [[ ${!name} =~ ^[0-9]{1,9}$ ]] || ((10#${!name} < least)); then
+      fail "$name=${!name} is not a whole number of at least $least"
+    fi
+  done
+}
+
+# Makes WORK and VENV absolute, sets up the environment if there is none, and puts it first on the PATH.
+start_recipe() {
+  WORK=$(absolute "${WORK:-$ROOT/runs/$RECIPE}")
+  VENV=$(absolute "${VENV:-$ROOT/.venv}")
+  mkdir -p "$WORK/steps" "$WORK/logs"
+  if command -v flock >/dev/null; then
+    exec 9>"$WORK/lock"
+    flock -n 9 || fail "another run is at work in $WORK; wait for it, or choose another WORK"
+  fi
+  # An environment that the set-up made is brought up to date (at once when it is); a user's own is left alone.
+  if [ ! -x "$VENV/bin/vaswani" ] || [ -e "$VENV/.vaswani-setup" ]; then
+    VENV=$VENV bash "$ROOT/scripts/setup.sh" 9>&-
+  fi
+  PATH=$VENV/bin:$PATH
+  export PATH
+  trap 'say "interrupted; run it again to go on from here" >&2; exit 130' INT TERM
+}
+
+# step NAME COMMAND...: runs the command, a shell function as a rule, unless it has succeeded before with the same
+# arguments after the same earlier steps. What decides about the result must therefore be among the arguments.
+step() {
+  local name=$1 begun=$SECONDS status
+  shift
+  CHAIN=$(printf '%s\n' "$CHAIN" "$name" "$@" | digest)
+  if [ "$(cat "$WORK/steps/$name" 2>/dev/null)" = "$CHAIN" ]; then
+    say "$name: done before"
+    return
+  fi
+  say "$name ..."
+  rm -f "$WORK/steps/$name"
+  LOG=$WORK/logs/$name.log
+  : >"$LOG"
+  # As a condition the command would run without its errexit; this way it stops at its first error.
+  set +e
+  (
+    set -euo pipefail
+    "$@"
+  )
+  status=$?
+  set -e
+  if ((status)); then
+    if [ -s "$LOG" ]; then
+      tail -n 15 "$LOG" >&2
+      fail "step '$name' failed (exit status $status); above is the end of $LOG"
+    fi
+    fail "step '$name' failed (exit status $status)"
+  fi
+  printf '%s\n' "$CHAIN" >"$WORK/steps/$name"
+  say "$name: $(duration $((SECONDS - begun))), $(duration "$SECONDS") in all"
+}
+
+# take_file FROM TO: a copy, unpacked when FROM is gzip.
+take_file() {
+  if [ "$(head -c 2 "$1" | od -An -tx1 | tr -d ' ')" = 1f8b ]; then gzip -dc <"$1" >"$2"; else cat "$1" >"$2"; fi
+}
+
+# find_text DIR: sets SOURCE_LANG and TARGET_LANG, and TRAIN, VALID and TEST to the names of the parts without their
+# language. Takes train, valid (or val, dev) and test, each FILE.LANGUAGE or FILE.LANGUAGE.gz.
+find_text() {
+  local file language languages=() rest
+  for file in "$1"/train.*; do
+    [ -e "$file" ] || fail "there is no train.LANGUAGE (such as train.en and train.de) in $1"
+    rest=${file##*/train.}
+    language=${rest%.gz}
+    [[ $language == *.* || " ${languages[*]-} " == *" $language "* ]] || languages+=("$language")
+  done
+  ((${#languages[@]} == 2)) || fail "$1 needs train.LANGUAGE for two languages, but has: ${languages[*]}"
+  SOURCE_LANG=${languages[0]} TARGET_LANG=${languages[1]}
+  if [ "$TARGET_LANG" = en ]; then SOURCE_LANG=en TARGET_LANG=${languages[0]}; fi
+  TRAIN=$1/train
+  VALID=$(find_part "$1" valid val dev)
+  TEST=$(find_part "$1" test)
+}
+
+# find_part DIR NAME...: the file, without its language, of the first name that is there; NAME_2016 does for NAME.
+find_part() {
+  local folder=$1 name file found=()
+  shift
+  for name; do
+    for file in "$folder/$name.$SOURCE_LANG" "$folder/$name"_*".$SOURCE_LANG" \
+      "$folder/$name.$SOURCE_LANG.gz" "$folder/$name"_*".$SOURCE_LANG.gz"; do
+      [ -e "$file" ] || continue
+      file=${file%.gz}
+      file=${file%."$SOURCE_LANG"}
+      [[ ${file##*/} == *.* ]] || found+=("$file")
+    done
+    ((${#found[@]} == 0)) || break
+  done
+  ((${#found[@]} > 0)) || fail "there is no $1.$SOURCE_LANG in $folder"
+  ((${#found[@]} == 1)) || fail "$folder has several: ${found[*]##*/}; leave one of them there"
+  printf '%s' "${found[0]}"
+}
+
+# existing_file NAME: NAME, or NAME.gz.
+existing_file() {
+  if [ -e "$1" ]; then printf '%s' "$1"; elif [ -e "$1.gz" ]; then printf '%s' "$1.gz"; else fail "there is no $1"; fi
+}
