@@ -5,6 +5,8 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 CALLED_FROM=$PWD
 # Hash over all steps so far: a step is done over when anything before it has changed.
 CHAIN=start
+# Set once a step has run: what follows is done over too.
+REDO=
 # The log of the running step; a command with much to say writes there and prints only what a person wants to see.
 LOG=/dev/null
 
@@ -54,11 +56,12 @@ step() {
   local name=$1 begun=$SECONDS status
   shift
   CHAIN=$(printf '%s\n' "$CHAIN" "$name" "$@" | digest)
-  if [ "$(cat "$WORK/steps/$name" 2>/dev/null)" = "$CHAIN" ]; then
+  if [ -z "$REDO" ] && [ "$(cat "$WORK/steps/$name" 2>/dev/null)" = "$CHAIN" ]; then
     say "$name: done before"
     return
   fi
   say "$name ..."
+  REDO=yes
   rm -f "$WORK/steps/$name"
   LOG=$WORK/logs/$name.log
   : >"$LOG"

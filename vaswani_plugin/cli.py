@@ -144,18 +144,19 @@ def _add_encode(tools: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         "encode",
         _run_encode,
         "cut text into the pieces of a vocabulary",
-        "One line out for every line in, in order; a blank line stays blank.",
+        "One line out for every line in, in order; a blank line stays blank. Several files go to a folder, each under "
+        "its own name.",
         "vaswani encode --model joint.model train.en --output train.sp.en",
     )
-    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="UTF-8 text, plain or gzip (default: -)")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="UTF-8 text, plain or gzip (default: -)")
     parser.add_argument("--model", required=True, metavar="M", help="the .model file of vaswani vocabulary")
-    parser.add_argument("--output", default="-", metavar="FILE", help="where the pieces go (default: -)")
+    parser.add_argument("--output", default="-", metavar="FILE", help="file or folder for the pieces (default: -)")
 
 
 def _run_encode(options: argparse.Namespace) -> None:
-    from vaswani_plugin.data.encoding import encode_file
+    from vaswani_plugin.data.encoding import encode_files
 
-    encode_file(options.model, options.file, options.output)
+    encode_files(options.model, options.files or ["-"], options.output)
 
 
 def _add_average(tools: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

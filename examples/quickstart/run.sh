@@ -32,12 +32,14 @@ MODEL=$WORK/vocabulary.model DICTIONARY=$WORK/vocabulary.dict.txt
 
 # fetch_text DIGEST: the catalogues' text.
 fetch_text() {
+  rm -rf "$TEXT"
   python examples/quickstart/catalogues.py "$TEXT"
 }
 
 # take_text DIGEST: the user's text, unpacked and under the names of the recipe.
 take_text() {
   local part from language file counts
+  rm -rf "$TEXT"
   mkdir -p "$TEXT"
   for part in train valid test; do
     case $part in train) from=$TRAIN ;; valid) from=$VALID ;; test) from=$TEST ;; esac
@@ -56,6 +58,7 @@ take_text() {
 
 # Messages are short, so that a ratio of 1.5, which suits sentences, would drop good ones.
 clean() {
+  rm -rf "$CLEAN"
   vaswani clean --source "$TEXT/train.$1" --target "$TEXT/train.$2" --output "$CLEAN/train" --max-ratio 3
 }
 
@@ -64,15 +67,9 @@ vocabulary() {
 }
 
 encode() {
-  local part language folder
+  rm -rf "$ENCODED"
   mkdir -p "$ENCODED"
-  # Starting takes longer than encoding here: one process for each core.
-  for part in train valid test; do
-    for language in "$SOURCE_LANG" "$TARGET_LANG"; do
-      if [ "$part" = train ]; then folder=$CLEAN; else folder=$TEXT; fi
-      printf '%s\0' "$folder/$part.$language" "$ENCODED/$part.$language"
-    done
-  done | xargs -0 -n 2 -P "$(cores)" bash -c 'vaswani encode --model "$0" "$1" --output "$2"' "$MODEL"
+  vaswani encode --model "$MODEL" --output "$ENCODED" "$CLEAN/train."* "$TEXT/valid."* "$TEXT/test."*
 }
 
 binarise() {

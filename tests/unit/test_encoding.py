@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from vaswani_plugin.data import text_files
-from vaswani_plugin.data.encoding import encode_file
+from vaswani_plugin.data.encoding import encode_file, encode_files
 from vaswani_plugin.data.segmentation import Segmentation
 from vaswani_plugin.data.vocabulary import make_vocabulary
 
@@ -21,12 +21,11 @@ def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
     (folder / "text").write_text("the small house stands in the garden\n" * 20)
     make_vocabulary([folder / "text"], 300, folder / "joint")
-    return folder / "joint.model"
+    return Segmentation(folder / "joint.model")
 
 
 def encoded_one_by_one(model):
-    segmentation = Segmentation(model)
-    return "".join(f"{segmentation.encode(line)}\n" for line in LINES).encode()
+    return "".join(f"{model.encode(line)}\n" for line in LINES).encode()
 
 
 def test_one_line_for_each_line_in_order(tmp_path, model, monkeypatch):
@@ -68,7 +67,7 @@ def test_output_through_a_link_and_to_a_device(tmp_path, model):
     (tmp_path / "link").symlink_to("target")
     encode_file(model, tmp_path / "in", tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "target").read_text() == Segmentation(model).encode("the house") + "\n"
+    assert (tmp_path / "target").read_text() == model.encode("the house") + "\n"
     encode_file(model, tmp_path / "in", os.devnull)
     assert not os.path.isfile(os.devnull)
 
@@ -79,14 +78,28 @@ def test_output_has_ordinary_permissions(tmp_path, model):
     assert (tmp_path / "out").stat().st_mode == (tmp_path / "in").stat().st_mode
 
 
+def test_several_files_go_to_a_folder_under_their_names(tmp_path, model):
+    (tmp_path / "a.en").write_text("the house\n")
+    (tmp_path / "b.en.gz").write_bytes(gzip.compress("\n".join(LINES).encode()))
+    encode_files(model.model, [tmp_path / "a.en", tmp_path / "b.en.gz"], tmp_path / "encoded")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "encoded").iterdir()} == {
+        "a.en": f"{model.encode('the house')}\n".encode(),
+        "b.en": encoded_one_by_one(model),
+    }
+    with pytest.raises(ValueError, match="two of the files would have the same name"):
+        encode_files(model.model, [tmp_path / "a.en", tmp_path / "encoded" / "a.en"], tmp_path / "encoded")
+    with pytest.raises(ValueError, match="give --output FOLDER, and no - among the files"):
+        encode_files(model.model, [tmp_path / "a.en", tmp_path / "b.en.gz"], "-")
+
+
 def test_a_pipe_gets_each_line_as_it_arrives(model):
-    command = [sys.executable, "-m", "vaswani_plugin", "encode", "--model", str(model)]
+    command = [sys.executable, "-m", "vaswani_plugin", "encode", "--model", str(model.model)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         for line in LINES:
             process.stdin.write(f"{line}\n".encode())
             process.stdin.flush()
             # Waits for ever, and fails by the time limit, should the tool hold the line back.
-            assert process.stdout.readline() == f"{Segmentation(model).encode(line)}\n".encode()
+            assert process.stdout.readline() == f"{model.encode(line)}\n".encode()
         process.stdin.close()
         assert process.stdout.read() == b""
     assert process.returncode == 0
