@@ -9,4 +9,5 @@ export PATH
 ruff check .
 ruff format --check .
 mypy
-exec python -m pytest "$@"
+# One file to a worker: the tests of a file may share a run of training.
+exec python -m pytest --numprocesses 2 --dist loadfile "$@"

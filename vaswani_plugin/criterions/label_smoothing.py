@@ -105,7 +105,7 @@ class VaswaniLabelSmoothingCriterion(FairseqCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: Sequence[Mapping[str, Any]]) -> None:
-        """Log loss and nll_loss in bits, as fairseq does, and the perplexity 2^nll_loss, which smoothing leaves alone."""
+        """Log loss and nll_loss in bits, as fairseq does, and ppl = 2^nll_loss, whatever epsilon is."""
 
         def total(key: str) -> Any:
             return sum(log.get(key, 0) for log in logging_outputs)

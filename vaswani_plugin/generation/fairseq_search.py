@@ -1,10 +1,40 @@
-"""fairseq's own search under the paper's length penalty."""
+"""fairseq's own search under the paper's length penalty, for what the paper's search does not do."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 
 from vaswani_plugin.generation.length_penalty import length_penalty
+
+# Flag (as fairseq names it in its configuration) and the value that leaves it out of play.
+_FLAGS: Mapping[str, Any] = {
+    "sampling": False,
+    "diverse_beam_groups": -1,
+    "diversity_rate": -1.0,
+    "constraints": None,
+    "prefix_size": 0,
+    "match_source_len": False,
+    "no_repeat_ngram_size": 0,
+    "unkpen": 0,
+    "temperature": 1.0,
+}
+
+
+def flags_of_fairseqs_search(args: Any, keywords: Mapping[str, Any]) -> list[str]:
+    """The flags in use that only fairseq's search knows.
+
+    Args:
+        args: fairseq's generation settings.
+        keywords: further arguments of ``build_generator``: a language model, a function that allows tokens.
+    """
+    used = [name for name, neutral in _FLAGS.items() if getattr(args, name, neutral) not in (neutral, None)]
+    flags = ["--" + name.replace("_", "-") for name in used]
+    if keywords.get("lm_model") is not None:
+        flags.append("--lm-path")
+    if keywords.get("prefix_allowed_tokens_fn") is not None or getattr(args, "prefix_allowed_tokens_fn", None):
+        flags.append("prefix_allowed_tokens_fn")
+    return flags
 
 
 class _PaperScores:

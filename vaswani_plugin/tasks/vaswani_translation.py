@@ -12,7 +12,13 @@ import torch
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
-from vaswani_plugin.generation.fairseq_search import PaperScoredSearch, PaperScoredSearchWithAlignment
+from vaswani_plugin.data.segmentation import Segmentation
+from vaswani_plugin.generation.beam_search import BeamSearch, SearchSettings
+from vaswani_plugin.generation.fairseq_search import (
+    PaperScoredSearch,
+    PaperScoredSearchWithAlignment,
+    flags_of_fairseqs_search,
+)
 from vaswani_plugin.models.sequence_encoder import UNLIMITED_LENGTH
 
 logger = logging.getLogger(__name__)
@@ -77,7 +83,7 @@ class VaswaniTranslationTask(TranslationTask):
         extra_gen_cls_kwargs: Optional[dict[str, Any]] = None,
         **kwargs: Any,
     ) -> Any:
-        """fairseq's search, scored as in the paper.
+        """The paper's beam search; fairseq's own, under the paper's score, for what the paper's does not do.
 
         Raises:
             ValueError: ``--lenpen`` or ``--unnormalized``, which belong to fairseq's own score.
@@ -93,14 +99,37 @@ class VaswaniTranslationTask(TranslationTask):
             raise ValueError(
                 "--unnormalized has no effect under --task vaswani_translation: give --length-penalty-alpha 0"
             )
-        if seq_gen_cls is not None:
+        if seq_gen_cls is not None or getattr(args, "score_reference", False):
             return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
-        extra = {**(extra_gen_cls_kwargs or {}), "alpha": self.cfg.length_penalty_alpha}
+        settings = SearchSettings(
+            beam=args.beam,
+            alpha=self.cfg.length_penalty_alpha,
+            max_len_a=args.max_len_a,
+            max_len_b=args.max_len_b,
+            min_len=args.min_len,
+            nbest=getattr(args, "nbest", 1),
+        )
+        alignment = getattr(args, "print_alignment", None)
+        other = flags_of_fairseqs_search(args, {**(extra_gen_cls_kwargs or {}), **kwargs})
+        if not other:
+            return BeamSearch(models, self.target_dictionary, settings, alignment)
+        logger.info(
+            f"{', '.join(other)}: fairseq's search is used; its scores are log p / ((5 + n) / 6)^{settings.alpha}, and "
+            f"its outputs have at most {settings.max_len_a} x + {settings.max_len_b} tokens, x being the longest "
+            "source of the batch"
+        )
+        extra = {**(extra_gen_cls_kwargs or {}), "alpha": settings.alpha}
         search: type = PaperScoredSearch
-        if getattr(args, "print_alignment", None):
+        if alignment is not None:
             search = PaperScoredSearchWithAlignment
-            extra["print_alignment"] = args.print_alignment
+            extra["print_alignment"] = alignment
         return super().build_generator(models, args, search, extra, **kwargs)
+
+    def build_bpe(self, args: Any) -> Any:
+        """fairseq's --bpe, with SentencePiece's own decoding: fairseq's leaves byte pieces (<0x35>) as they are."""
+        if getattr(args, "_name", None) == "sentencepiece":
+            return Segmentation(args.sentencepiece_model)
+        return super().build_bpe(args)
 
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False

@@ -1,0 +1,212 @@
+"""The search against all possible outputs, and against the same rules written plainly for one sentence."""
+
+import itertools
+import math
+from typing import Any, Optional
+
+import pytest
+import torch
+from stock_weights import randomize
+from toy_task import build, dictionary
+
+from vaswani_plugin.generation.beam_search import BeamSearch, SearchSettings
+
+PAD, EOS, UNK = 1, 2, 3
+WORDS = dictionary(9)  # 4 special symbols and 5 words
+SOURCES = [[5, 8, 4, EOS], [6, EOS], [7, 7, 4, 5, 6, 8, EOS], [4, 8, EOS]]
+
+
+def models(*seeds: int) -> list[Any]:
+    made = []
+    for seed in seeds:
+        model = build(9)
+        randomize(model, seed)
+        made.append(model)
+    return made
+
+
+def collate(sources: "list[list[int]]", left: bool = True) -> dict[str, Any]:
+    longest = max(map(len, sources))
+    padding = [[PAD] * (longest - len(source)) for source in sources]
+    rows = [p + s if left else s + p for p, s in zip(padding, sources)]
+    lengths = torch.tensor([len(source) for source in sources])
+    return {"net_input": {"src_tokens": torch.tensor(rows), "src_lengths": lengths}}
+
+
+def search(ensemble: "list[Any]", sources: "list[list[int]]", left: bool = True, **settings: Any) -> list[Any]:
+    made = BeamSearch(ensemble, WORDS, SearchSettings(**settings))
+    return made.generate(ensemble, collate(sources, left))
+
+
+@torch.no_grad()
+def log_probabilities(ensemble: "list[Any]", source: "list[int]", prefixes: "list[tuple[int, ...]]") -> torch.Tensor:
+    """The next token's, for prefixes of equal length, by full passes in float64: (prefixes, V)."""
+    shifted = torch.tensor([[EOS, *prefix] for prefix in prefixes])
+    sources = torch.tensor([source]).expand(len(prefixes), -1)
+    each = [torch.log_softmax(model(sources, None, shifted)[0][:, -1], -1) for model in ensemble]
+    result = torch.logsumexp(torch.stack(each), 0) - math.log(len(each))
+    result[:, :2] = -math.inf
+    return result
+
+
+def penalty(length: int, alpha: float) -> float:
+    return ((5 + length) / 6) ** alpha
+
+
+def exhaustive(ensemble: "list[Any]", source: "list[int]", longest: int, alpha: float) -> "list[tuple[float, Any]]":
+    """Every output of up to ``longest`` tokens with its score, best first."""
+    alphabet = [UNK, 4, 5, 6, 7, 8]
+    log_p = {(): 0.0}
+    scored = []
+    for length in range(longest + 1):
+        prefixes = list(itertools.product(alphabet, repeat=length))
+        following = log_probabilities(ensemble, source, prefixes)
+        for prefix, row in zip(prefixes, following.tolist()):
+            scored.append(((log_p[prefix] + row[EOS]) / penalty(length + 1, alpha), (*prefix, EOS)))
+            if length < longest:
+                log_p.update({(*prefix, token): log_p[prefix] + row[token] for token in alphabet})
+    return sorted(scored, reverse=True)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 2.0, -0.5])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_wide_beam_finds_the_best_of_all_outputs(alpha: float, seed: int) -> None:
+    ensemble = models(seed)
+    found = search(ensemble, SOURCES[:2], beam=1300, alpha=alpha, max_len_a=0, max_len_b=4, nbest=5)
+    for source, hypotheses in zip(SOURCES, found):
+        expected = exhaustive(ensemble, source, 4, alpha)[:5]
+        assert [tuple(h["tokens"].tolist()) for h in hypotheses[:5]] == [tokens for _, tokens in expected]
+        assert [float(h["score"]) for h in hypotheses[:5]] == pytest.approx([s for s, _ in expected], abs=1e-5)
+
+
+def plain_search(
+    ensemble: "list[Any]", source: "list[int]", beam: int, alpha: float, longest: int, nbest: int
+) -> "list[tuple[float, tuple[int, ...]]]":
+    """The rules in the words of the docstring: one sentence, lists, full passes, no caches."""
+    alive: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
+    finished: list[tuple[float, tuple[int, ...]]] = []
+    for length in range(longest + 1):
+        following = log_probabilities(ensemble, source, [prefix for _, prefix in alive])
+        candidates = [
+            (log_p + row[token], (*prefix, token))
+            for (log_p, prefix), row in zip(alive, following.tolist())
+            for token in range(9)
+            if row[token] > -math.inf and (length < longest or token == EOS)
+        ]
+        candidates = sorted(candidates, reverse=True)[: 2 * beam]
+        finished += [(s / penalty(length + 1, alpha), t) for s, t in candidates if t[-1] == EOS]
+        finished = sorted(finished, reverse=True)[:beam]
+        alive = [(s, t) for s, t in candidates if t[-1] != EOS][:beam]
+        if not alive or (
+            len(finished) >= nbest and finished[nbest - 1][0] >= alive[0][0] / penalty(longest + 1, alpha)
+        ):
+            break
+    return finished
+
+
+@pytest.mark.parametrize("beam", [1, 2, 4])
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
+@pytest.mark.parametrize("nbest", [1, 2])
+@pytest.mark.parametrize("seeds", [(1,), (2,), (4, 5)])
+def test_plain_search_finds_the_same(beam: int, alpha: float, nbest: int, seeds: "tuple[int, ...]") -> None:
+    ensemble = models(*seeds)
+    found = search(ensemble, SOURCES, beam=beam, alpha=alpha, max_len_a=1, max_len_b=3, nbest=nbest)
+    for source, hypotheses in zip(SOURCES, found):
+        expected = plain_search(ensemble, source, beam, alpha, len(source) - 1 + 3, min(nbest, beam))
+        assert [tuple(h["tokens"].tolist()) for h in hypotheses] == [tokens for _, tokens in expected]
+        assert [float(h["score"]) for h in hypotheses] == pytest.approx([score for score, _ in expected], abs=1e-5)
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_the_batch_does_not_matter(left: bool) -> None:
+    ensemble = models(3)
+    alone = [search(ensemble, [source])[0][0] for source in SOURCES]
+    for order in ([0, 1, 2, 3], [2, 0, 3, 1], [3, 2]):
+        batch = search(ensemble, [SOURCES[n] for n in order], left)
+        for n, hypotheses in zip(order, batch):
+            assert hypotheses[0]["tokens"].tolist() == alone[n]["tokens"].tolist()
+            assert float(hypotheses[0]["score"]) == pytest.approx(float(alone[n]["score"]), abs=1e-5)
+
+
+def unwilling_to_end() -> list[Any]:
+    """A model whose </s> is always the least likely token."""
+    (model,) = models(1)
+    normalized = model.get_normalized_probs
+
+    def without_end(net_output: Any, log_probs: bool, sample: Optional[Any] = None) -> torch.Tensor:
+        result = normalized(net_output, log_probs, sample)
+        result[..., EOS] -= 50.0
+        return result
+
+    model.get_normalized_probs = without_end
+    return [model]
+
+
+def test_longest_output_follows_each_sentences_own_length() -> None:
+    found = search(unwilling_to_end(), SOURCES, max_len_a=2, max_len_b=3)
+    for source, hypotheses in zip(SOURCES, found):
+        assert len(hypotheses[0]["tokens"]) == 2 * (len(source) - 1) + 3 + 1
+        assert hypotheses[0]["tokens"][-1] == EOS
+
+
+def test_blank_line_in_blank_line_out() -> None:
+    found = search(models(1), [[EOS], SOURCES[0]])
+    assert found[0][0]["tokens"].tolist() == [EOS]
+    assert len(found[1][0]["tokens"]) > 0
+
+
+def test_shortest_output() -> None:
+    found = search(models(1, 2), SOURCES, min_len=4)
+    assert all(len(hypothesis["tokens"]) >= 5 for hypotheses in found for hypothesis in hypotheses)
+    # The limit of the longest output goes first.
+    assert len(search(models(1), [[4, EOS]], min_len=4, max_len_a=0, max_len_b=2)[0][0]["tokens"]) == 3
+
+
+def test_model_limit_bounds_the_output() -> None:
+    model = build(9, learned_positions=True, max_target_positions=6)
+    normalized = model.get_normalized_probs
+    model.get_normalized_probs = lambda *args, **kwargs: normalized(*args, **kwargs).index_fill(
+        -1, torch.tensor([EOS]), -60.0
+    )
+    (hypotheses,) = search([model], [[4, 5, EOS]])
+    assert len(hypotheses[0]["tokens"]) == 6
+
+
+def test_scores_of_tokens_add_up() -> None:
+    for hypotheses in search(models(2), SOURCES, nbest=4):
+        for hypothesis in hypotheses:
+            n = len(hypothesis["tokens"])
+            assert len(hypothesis["positional_scores"]) == n
+            total = float(hypothesis["positional_scores"].sum())
+            assert float(hypothesis["score"]) == pytest.approx(total / penalty(n, 0.6), abs=1e-5)
+
+
+def test_beam_larger_than_the_vocabulary() -> None:
+    for source, hypotheses in zip(SOURCES, search(models(1), SOURCES, beam=30, max_len_b=1, max_len_a=0, nbest=7)):
+        expected = exhaustive(models(1), source, 1, 0.6)
+        assert [tuple(h["tokens"].tolist()) for h in hypotheses] == [tokens for _, tokens in expected]
+
+
+def test_alignment_points_at_the_largest_weight() -> None:
+    (model,) = models(1)
+    sample = collate(SOURCES[:3])
+    made = BeamSearch([model], WORDS, SearchSettings(), alignment="hard")
+    for row, (source, hypotheses) in enumerate(zip(SOURCES, made.generate([model], sample))):
+        tokens = hypotheses[0]["tokens"].tolist()
+        weights = model(torch.tensor([source]), None, torch.tensor([[EOS, *tokens[:-1]]]))[1]["attn"][0][0]
+        best = weights[: len(tokens) - 1, : len(source) - 1].argmax(dim=1).tolist()
+        assert hypotheses[0]["alignment"] == list(zip(best, range(len(tokens) - 1))), row
+
+
+def test_not_a_number_is_refused() -> None:
+    (model,) = models(1)
+    with torch.no_grad():
+        model.decoder.stack.layers[0].feed_forward.inner.bias[0] = math.nan
+    with pytest.raises(ValueError, match="not a number: a weight of the checkpoint is NaN"):
+        search([model], SOURCES)
+
+
+@pytest.mark.parametrize(("settings", "message"), [({"beam": 0}, "--beam 0"), ({"alpha": math.nan}, "alpha nan")])
+def test_settings_without_meaning(settings: "dict[str, Any]", message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SearchSettings(**settings)
