@@ -124,4 +124,20 @@ _SLOWMO_DDP_DISABLED = False
 """,
         ),
     ),
+    Edit(
+        "debugger-lock",
+        "importing fairseq made a lock with a name in the system; data workers of spawned workers left theirs behind, "
+        "and a warning about leaked semaphores was the last thing that a training printed",
+        Replace(
+            "fairseq/pdb.py",
+            "_stdin_lock = multiprocessing.Lock()\n",
+            """\
+_stdin_lock = (
+    multiprocessing.get_context("fork").Lock()  # shared by forking, needs no name
+    if "fork" in multiprocessing.get_all_start_methods()
+    else multiprocessing.Lock()
+)
+""",
+        ),
+    ),
 ]

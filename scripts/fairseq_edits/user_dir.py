@@ -170,6 +170,8 @@ def load_model_ensemble(
     )
 """,
             """\
+    if model is None and model_type is None:
+        raise UserError("no model is chosen; give --arch (or model._name)")
     if model is None:
         raise UserError(
             f"there is no model {model_type!r} in fairseq; if a plugin defines it, give its --user-dir"
