@@ -11,6 +11,8 @@ from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
 from torch import Tensor
 
+from vaswani_plugin.criterions.projected_loss import projected_smoothed_cross_entropy
+
 
 @dataclass
 class LabelSmoothingConfig(FairseqDataclass):
@@ -79,14 +81,9 @@ class VaswaniLabelSmoothingCriterion(FairseqCriterion):
             The loss in nats, summed; what to divide its gradient by (target tokens, or sentences with
             ``--sentence-avg``); and the sums for the log.
         """
-        net_output = model(**sample["net_input"])
-        log_probabilities = model.get_normalized_probs(net_output, log_probs=True)
-        target = model.get_targets(sample, net_output)
-        if self.ignore_prefix_size > 0:
-            log_probabilities = log_probabilities[:, self.ignore_prefix_size :]
-            target = target[:, self.ignore_prefix_size :]
+        target = sample["target"][:, self.ignore_prefix_size :]
         is_token = target.ne(self.padding_idx)
-        loss, nll = smoothed_cross_entropy(log_probabilities, target, is_token, self.epsilon)
+        loss, nll, correct = self._sums(model, sample, target, is_token)
 
         num_tokens = int(is_token.sum()) if self.ignore_prefix_size > 0 else sample["ntokens"]
         num_sentences = target.size(0)
@@ -99,9 +96,29 @@ class VaswaniLabelSmoothingCriterion(FairseqCriterion):
             "sample_size": sample_size,
         }
         if self.report_accuracy:
-            logging_output["n_correct"] = (log_probabilities.argmax(2).eq(target) & is_token).sum()
-            logging_output["total"] = num_tokens
+            logging_output.update(n_correct=correct, total=num_tokens)
         return loss, sample_size, logging_output
+
+    def _sums(
+        self, model: Any, sample: Mapping[str, Any], target: Tensor, is_token: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Smoothed loss, negative log-likelihood and number of tokens ranked first."""
+        matrix = getattr(model, "pre_softmax_matrix", None)
+        if matrix is not None:
+            features_BTD, _ = model(**sample["net_input"], features_only=True)
+            return projected_smoothed_cross_entropy(
+                features_BTD[:, self.ignore_prefix_size :].flatten(0, 1),
+                matrix,
+                target.flatten(),
+                is_token.flatten(),
+                self.epsilon,
+                self.report_accuracy,
+            )
+        # Stock models: any output layer that fairseq can turn into probabilities.
+        net_output = model(**sample["net_input"])
+        log_probabilities_BTV = model.get_normalized_probs(net_output, log_probs=True)[:, self.ignore_prefix_size :]
+        loss, nll = smoothed_cross_entropy(log_probabilities_BTV, target, is_token, self.epsilon)
+        return loss, nll, (log_probabilities_BTV.argmax(2).eq(target) & is_token).sum()
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: Sequence[Mapping[str, Any]]) -> None:

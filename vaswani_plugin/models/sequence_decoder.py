@@ -7,7 +7,7 @@ from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 
 from vaswani_plugin.models.sequence_encoder import EncoderOutput
-from vaswani_plugin.modules import Decoder, Embedding, token_positions
+from vaswani_plugin.modules import Decoder, Dropout, Embedding, token_positions
 from vaswani_plugin.modules.attention import causal_mask
 from vaswani_plugin.modules.decoder import LayerCache
 
@@ -37,7 +37,7 @@ class SequenceDecoder(FairseqIncrementalDecoder):
         self.output_embedding = output_embedding
         self.positions = positions
         self.stack = stack
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.max_length = max_length
         self.padding_idx: int = dictionary.pad()
 

@@ -6,7 +6,7 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoder
 from torch import Tensor, nn
 
-from vaswani_plugin.modules import Embedding, Encoder, token_positions
+from vaswani_plugin.modules import Dropout, Embedding, Encoder, token_positions
 
 UNLIMITED_LENGTH = 10_000
 """Longest sequence, </s> included, where no table of learned positions sets a limit: what memory allows."""
@@ -39,7 +39,7 @@ class SequenceEncoder(FairseqEncoder):
         self.embedding = embedding
         self.positions = positions
         self.stack = stack
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.max_length = max_length
         self.padding_idx: int = dictionary.pad()
 

@@ -23,6 +23,11 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
         super().__init__(encoder, decoder)
         self.cfg = config
 
+    @property
+    def pre_softmax_matrix(self) -> Tensor:
+        """(V, D): logits are features times its transpose. The criterion uses it to never hold all logits."""
+        return self.decoder.output_embedding.weight
+
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "VaswaniTransformer":
         """Build the model for a task's two dictionaries.

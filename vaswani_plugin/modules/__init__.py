@@ -12,6 +12,7 @@ A mask is boolean and True where a connection is legal.
 
 from vaswani_plugin.modules.attention import CrossAttention, SelfAttention, attention
 from vaswani_plugin.modules.decoder import Decoder
+from vaswani_plugin.modules.dropout import Dropout
 from vaswani_plugin.modules.embedding import Embedding
 from vaswani_plugin.modules.encoder import Encoder
 from vaswani_plugin.modules.feed_forward import FeedForward
@@ -23,6 +24,7 @@ __all__ = [
     "AddAndNorm",
     "CrossAttention",
     "Decoder",
+    "Dropout",
     "Embedding",
     "Encoder",
     "FeedForward",

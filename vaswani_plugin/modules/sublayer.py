@@ -2,6 +2,8 @@
 
 from torch import Tensor, nn
 
+from vaswani_plugin.modules.dropout import Dropout
+
 EPSILON = 1e-6  # the paper gives none; its released code used this one
 
 
@@ -11,7 +13,7 @@ class AddAndNorm(nn.Module):
     def __init__(self, d_model: int, dropout: float) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(d_model, eps=EPSILON)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x_BTD: Tensor, sublayer_output_BTD: Tensor) -> Tensor:
         """(B, T, D), (B, T, D) -> (B, T, D)"""

@@ -1,0 +1,61 @@
+"""Dropout on CPU: rate, scale, gradient, independence, and that the random state decides it."""
+
+import pytest
+import torch
+
+from vaswani_plugin.modules.dropout import Dropout, random_keep
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3, 0.9])
+def test_rate_and_scale(rate: float) -> None:
+    torch.manual_seed(1)
+    keep, probability = random_keep(torch.empty(1001, 999), rate)
+    assert probability == pytest.approx(1 - rate, abs=2**-17)
+    n = keep.numel()
+    # Six standard deviations of a binomial share.
+    assert keep.double().mean().item() == pytest.approx(probability, abs=6 * (rate * (1 - rate) / n) ** 0.5)
+    x = torch.full((1001, 999), 2.0)
+    y = Dropout(rate).train()(x)
+    assert sorted(y.unique().tolist()) == pytest.approx([0.0, 2.0 / probability])
+
+
+def test_each_of_the_four_numbers_of_a_draw_is_uniform_and_independent() -> None:
+    torch.manual_seed(2)
+    keep, _ = random_keep(torch.empty(4 * 100_000), 0.5)
+    columns = keep.view(-1, 4).double()
+    assert (columns.mean(0) - 0.5).abs().max() < 6 * 0.5 / 100_000**0.5
+    correlation = torch.corrcoef(columns.T) - torch.eye(4, dtype=torch.float64)
+    assert correlation.abs().max() < 6 / 100_000**0.5
+
+
+def test_gradient_passes_where_the_value_passed() -> None:
+    torch.manual_seed(3)
+    x = torch.ones(50, 40, requires_grad=True)
+    y = Dropout(0.3).train()(x)
+    y.backward(torch.full_like(y, 5.0))
+    torch.testing.assert_close(x.grad, 5.0 * y.detach())
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 5])
+def test_odd_sizes(size: int) -> None:
+    assert Dropout(0.5).train()(torch.ones(size)).shape == (size,)
+
+
+def test_same_random_state_same_mask() -> None:
+    masks = []
+    for _ in range(2):
+        torch.manual_seed(4)
+        masks.append(Dropout(0.3).train()(torch.ones(100, 7)))
+    assert torch.equal(*masks)
+    assert not torch.equal(masks[0], Dropout(0.3).train()(torch.ones(100, 7)))
+
+
+def test_nothing_happens_outside_of_training_or_at_rate_zero() -> None:
+    x = torch.randn(5)
+    assert Dropout(0.5).eval()(x) is x
+    assert Dropout(0.0).train()(x) is x
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_dtype_is_kept(dtype: torch.dtype) -> None:
+    assert Dropout(0.5).train()(torch.ones(9, dtype=dtype)).dtype == dtype

@@ -1,0 +1,107 @@
+"""Pre-softmax projection and label-smoothed loss in one, without the matrix of tokens times vocabulary."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_CHUNK_ELEMENTS = 2**22
+"""Logits held at a time: 16 MB in float32, small enough to stay in a processor's caches between their uses."""
+
+
+def projected_smoothed_cross_entropy(
+    features_ND: Tensor,
+    weight_VD: Tensor,
+    target_N: Tensor,
+    is_token_N: Tensor,
+    epsilon: float,
+    count_correct: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The loss of logits ``features @ weight.T``, as :func:`smoothed_cross_entropy` defines it.
+
+    Tokens go through projection, softmax and loss in chunks, and each chunk's gradient is computed while its logits
+    are still there; the backward pass only scales it. Under autocast the products have its precision; softmax, loss
+    and kept gradients are float32 at least.
+
+    Args:
+        features_ND: the decoder's outputs.
+        weight_VD: the pre-softmax matrix.
+        target_N: gold ids.
+        is_token_N: True at the positions to count.
+        count_correct: also count gold tokens that are ranked first, which takes another pass over the logits.
+
+    Returns:
+        The smoothed loss, with a gradient, and the negative log-likelihood, without one, each summed in nats; the
+        number of gold tokens ranked first, 0 if not asked for.
+    """
+    loss, nll, correct = _ProjectedLoss.apply(features_ND, weight_VD, target_N, is_token_N, epsilon, count_correct)
+    return loss, nll, correct
+
+
+class _ProjectedLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        features_ND: Tensor,
+        weight_VD: Tensor,
+        target_N: Tensor,
+        is_token_N: Tensor,
+        epsilon: float,
+        count_correct: bool,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        device = features_ND.device.type
+        precision = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight_VD.dtype
+        # Gradients of single logits are below float16's smallest number before the loss is scaled.
+        gradient_precision = torch.float32 if precision == torch.float16 else precision
+        exact = torch.promote_types(weight_VD.dtype, torch.float32)
+        size = weight_VD.size(0)
+        share = epsilon / (size - 1)
+        wants_features, wants_weight = ctx.needs_input_grad[:2]
+        grad_features = torch.empty_like(features_ND, dtype=exact) if wants_features else None
+        grad_weight = torch.zeros_like(weight_VD, dtype=exact) if wants_weight else None
+        loss, nll = (torch.zeros((), dtype=exact, device=features_ND.device) for _ in range(2))
+        correct = torch.zeros((), dtype=torch.long, device=features_ND.device)
+
+        with torch.autocast(device, enabled=False):
+            weight = weight_VD.to(precision)
+            step = max(1, _CHUNK_ELEMENTS // size)
+            for start in range(0, features_ND.size(0), step):
+                part = slice(start, start + step)
+                features, target, is_token = features_ND[part].to(precision), target_N[part], is_token_N[part]
+                logits = (features @ weight.T).to(exact)
+                if count_correct:
+                    correct += (logits.argmax(dim=1).eq(target) & is_token).sum()
+                highest = logits.amax(dim=1)
+                gold = logits.gather(1, target.unsqueeze(1)).squeeze(1)
+                sum_of_logits = logits.sum(dim=1)
+                # One exponential serves the sum and, in the same memory, the probabilities.
+                exponentials = logits.sub_(highest.unsqueeze(1)).exp_()
+                total = exponentials.sum(dim=1)
+                log_total = highest + total.log()
+                token_nll = (log_total - gold).masked_fill_(~is_token, 0.0).sum()
+                all_ids = (size * log_total - sum_of_logits).masked_fill_(~is_token, 0.0).sum()
+                nll += token_nll
+                loss += (1.0 - epsilon - share) * token_nll + share * all_ids
+                if not (wants_features or wants_weight):
+                    continue
+                # d loss / d logit = probability - q, nothing at padding
+                gradient = exponentials.mul_((is_token / total).unsqueeze(1)).sub_((share * is_token).unsqueeze(1))
+                excess = (share + epsilon - 1.0) * is_token.to(exact)
+                gradient.scatter_add_(1, target.unsqueeze(1), excess.unsqueeze(1))
+                gradient = gradient.to(gradient_precision)
+                if grad_features is not None:
+                    grad_features[part] = gradient @ weight.to(gradient_precision)
+                if grad_weight is not None:
+                    grad_weight += gradient.T @ features.to(gradient_precision)
+        ctx.save_for_backward(grad_features, grad_weight)
+        ctx.dtypes = (features_ND.dtype, weight_VD.dtype)
+        ctx.mark_non_differentiable(nll, correct)
+        return loss, nll, correct
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
+        scaled = (
+            None if kept is None else (kept * gradients[0]).to(dtype)
+            for kept, dtype in zip(ctx.saved_tensors, ctx.dtypes)
+        )
+        return (*scaled, None, None, None, None)
