@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from vaswani_plugin.errors import UserError
+
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
 
@@ -178,9 +180,9 @@ def _run_average(options: argparse.Namespace) -> None:
     paths = [Path(name) for name in options.checkpoints]
     folders = [path for path in paths if path.is_dir()]
     if folders and (len(paths) > 1 or options.last is None):
-        raise ValueError(f"{folders[0]} is a folder: give it alone, with --last N for the newest N checkpoints in it")
+        raise UserError(f"{folders[0]} is a folder: give it alone, with --last N for the newest N checkpoints in it")
     if not folders and (options.last is not None or options.by is not None):
-        raise ValueError(f"--last and --by choose from a folder, but {paths[0]} is not a folder")
+        raise UserError(f"--last and --by choose from a folder, but {paths[0]} is not a folder")
 
     from vaswani_plugin.checkpoints.averaging import average_checkpoints, select_checkpoints
 

@@ -171,6 +171,7 @@ def test_update_frequency_leaves_the_schedule_alone(corpus: Corpus, tmp_path: Pa
 def test_wrong_flags_end_in_a_sentence(corpus: Corpus, tmp_path: Path, flags: "list[Any]", sentence: str) -> None:
     result = corpus.train(tmp_path, *flags, updates=1, status=1)
     assert sentence in result.last_line
+    assert "Traceback" not in result.output
 
 
 def test_usual_stop_min_lr_trains(corpus: Corpus, tmp_path: Path) -> None:

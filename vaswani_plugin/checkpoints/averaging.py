@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from vaswani_plugin.checkpoints.reading import num_updates, read_checkpoint
+from vaswani_plugin.errors import UserError
 
 _NAMES = {
     "updates": (re.compile(r"checkpoint_\d+_(\d+)\.pt"), "checkpoint_EPOCH_UPDATE.pt", "--save-interval-updates"),
@@ -29,7 +30,7 @@ def select_checkpoints(directory: Path, last: int, by: str) -> list[Path]:
         ValueError: there are fewer than ``last``, or ``last`` is below 1.
     """
     if last < 1:
-        raise ValueError(f"--last {last} must be at least 1")
+        raise UserError(f"--last {last} must be at least 1")
     pattern, name, flag = _NAMES[by]
     matches = [(pattern.fullmatch(path.name), path) for path in directory.iterdir()]
     found = [path for _, path in sorted((int(match.group(1)), path) for match, path in matches if match)]
@@ -38,7 +39,7 @@ def select_checkpoints(directory: Path, last: int, by: str) -> list[Path]:
         found.append(final)
     if len(found) < last:
         names = ", ".join(path.name for path in found) or "none"
-        raise ValueError(
+        raise UserError(
             f"{directory} has {len(found)} checkpoints by {by} ({names}), fewer than --last {last}: lower it, or train "
             f"with {flag} so that more files {name} are kept"
         )
@@ -62,9 +63,9 @@ def average_checkpoints(paths: Sequence[Path], output: Path) -> None:
     resolved = [path.resolve() for path in paths]
     for path in resolved:
         if resolved.count(path) > 1:
-            raise ValueError(f"{path} is named twice: give each checkpoint once")
+            raise UserError(f"{path} is named twice: give each checkpoint once")
     if output.resolve() in resolved:
-        raise ValueError(f"--output {output} is one of the checkpoints to average: give it a name of its own")
+        raise UserError(f"--output {output} is one of the checkpoints to average: give it a name of its own")
 
     newest = read_checkpoint(paths[0])
     sources = [{"file": paths[0].name, "num_updates": num_updates(newest)}]
@@ -103,16 +104,16 @@ def _check_same(
     for name in [*first, *model]:
         if name not in model or name not in first:
             here, there = (first_path, path) if name in first else (path, first_path)
-            raise ValueError(f"{here} has a parameter {name} and {there} has none: they are of different models")
+            raise UserError(f"{here} has a parameter {name} and {there} has none: they are of different models")
     for name, (shape, dtype) in first.items():
         tensor = model[name]
         if tensor.shape != shape or tensor.dtype != dtype:
-            raise ValueError(
+            raise UserError(
                 f"{name} is {_describe(shape, dtype)} in {first_path} and {_describe(tensor.shape, tensor.dtype)} in "
                 f"{path}: they are of different models"
             )
     if _owners(model) != owners:
-        raise ValueError(f"{path} ties other parameters to each other than {first_path}: they are of different models")
+        raise UserError(f"{path} ties other parameters to each other than {first_path}: they are of different models")
 
 
 def _describe(shape: torch.Size, dtype: torch.dtype) -> str:

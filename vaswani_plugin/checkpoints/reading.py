@@ -9,6 +9,8 @@ from typing import Any, Optional
 
 import torch
 
+from vaswani_plugin.errors import UserError
+
 
 def read_checkpoint(path: Path, weights: bool = True) -> dict[str, Any]:
     """What fairseq saved: a dictionary with "model", "cfg", "optimizer_history", "extra_state" and others.
@@ -25,7 +27,7 @@ def read_checkpoint(path: Path, weights: bool = True) -> dict[str, Any]:
     """
     with open(path, "rb") as file:
         if not file.read(1):
-            raise ValueError(f"{path} is empty, not a checkpoint: it was cut off while being written")
+            raise UserError(f"{path} is empty, not a checkpoint: it was cut off while being written")
     try:
         if not zipfile.is_zipfile(path):
             raise ValueError("cut off, or not written by torch.save")
@@ -37,14 +39,14 @@ def read_checkpoint(path: Path, weights: bool = True) -> dict[str, Any]:
     except pickle.UnpicklingError as error:
         name = re.search(r"GLOBAL ([\w.]+)", str(error))
         what = name.group(1) if name else "more than tensors and settings"
-        raise ValueError(
+        raise UserError(
             f"{path} holds {what}, which no fairseq checkpoint needs: refused, nothing in it was run"
         ) from None
     except Exception as error:  # damaged bytes can fail anywhere inside zipfile and torch
         reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise ValueError(f"{path} is not a whole checkpoint ({reason}): restore the file or use another") from None
+        raise UserError(f"{path} is not a whole checkpoint ({reason}): restore the file or use another") from None
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
-        raise ValueError(f"{path} holds no model weights: it is not a fairseq checkpoint")
+        raise UserError(f"{path} holds no model weights: it is not a fairseq checkpoint")
     return state
 
 

@@ -12,6 +12,7 @@ from omegaconf import II
 from torch import Tensor
 
 from vaswani_plugin.criterions.projected_loss import projected_smoothed_cross_entropy
+from vaswani_plugin.errors import UserError
 
 
 @dataclass
@@ -67,9 +68,9 @@ class VaswaniLabelSmoothingCriterion(FairseqCriterion):
     ) -> None:
         super().__init__(task)
         if not 0.0 <= label_smoothing < 1.0:
-            raise ValueError(f"--label-smoothing {label_smoothing} must be at least 0 and below 1 (the paper: 0.1)")
+            raise UserError(f"--label-smoothing {label_smoothing} must be at least 0 and below 1 (the paper: 0.1)")
         if ignore_prefix_size < 0:
-            raise ValueError(f"--ignore-prefix-size {ignore_prefix_size} must not be negative")
+            raise UserError(f"--ignore-prefix-size {ignore_prefix_size} must not be negative")
         self.sentence_avg = sentence_avg
         self.epsilon = label_smoothing
         self.ignore_prefix_size = ignore_prefix_size

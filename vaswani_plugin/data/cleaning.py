@@ -14,6 +14,7 @@ from typing import Any
 
 from vaswani_plugin.data.progress import Progress
 from vaswani_plugin.data.text_files import STANDARD_STREAM, count_lines, raw_lines, replacing
+from vaswani_plugin.errors import UserError
 
 RULES = {
     "invalid_utf8": "a side is not valid UTF-8",
@@ -91,11 +92,11 @@ def clean_pair(
     Files of unequal length, or names that give no two different outputs, are a ``ValueError`` before any work.
     """
     if max_length < 1 or not max_ratio >= 1:
-        raise ValueError(f"--max-length {max_length} and --max-ratio {max_ratio:g} must both be at least 1")
+        raise UserError(f"--max-length {max_length} and --max-ratio {max_ratio:g} must both be at least 1")
     outputs = _output_names(source, target, prefix)
     counts = count_lines(source), count_lines(target)
     if counts[0] != counts[1]:
-        raise ValueError(
+        raise UserError(
             f"{source} has {counts[0]} lines but {target} has {counts[1]}; line n of one must be the translation of "
             "line n of the other (lines end at \\n only)"
         )
@@ -118,17 +119,17 @@ def clean_pair(
 
 def _output_names(source: str | Path, target: str | Path, prefix: str | Path) -> tuple[Path, Path]:
     if STANDARD_STREAM in (str(source), str(target)):
-        raise ValueError("cleaning reads its inputs twice, so both must be files, not standard input")
+        raise UserError("cleaning reads its inputs twice, so both must be files, not standard input")
     suffixes = [Path(str(path).removesuffix(".gz")).suffix for path in (source, target)]
     if not all(suffixes) or suffixes[0] == suffixes[1]:
-        raise ValueError(
+        raise UserError(
             f"{source} and {target} would both be written to one name; the ends of their names become the ends of the "
             "outputs, so they must differ, as in train.en and train.de"
         )
     outputs = Path(f"{prefix}{suffixes[0]}"), Path(f"{prefix}{suffixes[1]}")
     for output in outputs:
         if output.exists() and any(output.samefile(path) for path in (source, target)):
-            raise ValueError(f"{output} is an input, which the output would replace; choose another --output")
+            raise UserError(f"{output} is an input, which the output would replace; choose another --output")
     return outputs
 
 

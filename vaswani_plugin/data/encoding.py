@@ -6,6 +6,7 @@ from pathlib import Path
 from vaswani_plugin.data.progress import Progress
 from vaswani_plugin.data.segmentation import Segmentation
 from vaswani_plugin.data.text_files import STANDARD_STREAM, blocks_of_lines, decode_line, open_binary, replacing
+from vaswani_plugin.errors import UserError
 
 
 def encode_files(model: str | Path, sources: Sequence[str | Path], output: str | Path) -> None:
@@ -16,9 +17,9 @@ def encode_files(model: str | Path, sources: Sequence[str | Path], output: str |
     into_folder = len(sources) > 1 or (str(output) != STANDARD_STREAM and Path(output).is_dir())
     outputs = [Path(output) / Path(source).name.removesuffix(".gz") for source in sources] if into_folder else [output]
     if into_folder and STANDARD_STREAM in {str(output), *map(str, sources)}:
-        raise ValueError("several files are encoded into a folder: give --output FOLDER, and no - among the files")
+        raise UserError("several files are encoded into a folder: give --output FOLDER, and no - among the files")
     if len({str(path) for path in outputs}) < len(sources):
-        raise ValueError(f"two of the files would have the same name in {output}; encode them one by one")
+        raise UserError(f"two of the files would have the same name in {output}; encode them one by one")
     segmentation = Segmentation(model)
     for source, encoded in zip(sources, outputs, strict=True):
         encode_file(segmentation, source, encoded)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import sentencepiece
 
+from vaswani_plugin.errors import UserError
+
 WORD_START = "\u2581"
 _STAND_INS = range(0xE000, 0x110000)  # from the private-use area on: none of these is white space
 _BYTE_PIECES = {byte: f"<0x{byte:02X}>" for byte in range(256)}
@@ -27,11 +29,11 @@ class Segmentation:
         """Loads a model file; a file that is missing or no SentencePiece model is a ``ValueError``."""
         self.model = Path(model)
         if not self.model.is_file():
-            raise ValueError(f"{model}: there is no such SentencePiece model; `vaswani vocabulary` makes one")
+            raise UserError(f"{model}: there is no such SentencePiece model; `vaswani vocabulary` makes one")
         try:
             self.processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
         except (RuntimeError, OSError) as error:
-            raise ValueError(f"{model}: not a SentencePiece model; give the .model file, not the dictionary") from error
+            raise UserError(f"{model}: not a SentencePiece model; give the .model file, not the dictionary") from error
         pieces = range(self.processor.get_piece_size())
         self._has_bytes = any(self.processor.is_byte(index) for index in pieces)
         self._alphabet = set().union(*(self.processor.id_to_piece(index) for index in pieces))

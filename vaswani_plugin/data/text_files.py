@@ -13,6 +13,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from vaswani_plugin.errors import UserError
+
 STANDARD_STREAM = "-"
 _GZIP_MAGIC = b"\x1f\x8b"
 _BLOCK_BYTES = 1 << 22
@@ -47,7 +49,7 @@ def blocks_of_lines(stream: BinaryIO) -> Iterator[list[bytes]]:
             yield lines
             unfinished = bytearray(tail)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{stream.name}: the gzip file is damaged or cut off; fetch or make it again") from error
+        raise UserError(f"{stream.name}: the gzip file is damaged or cut off; fetch or make it again") from error
     if unfinished:
         yield [bytes(unfinished)]
 
@@ -71,7 +73,7 @@ def decode_line(line: bytes, path: str | Path, number: int) -> str:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
         name = "standard input" if str(path) == STANDARD_STREAM else path
-        raise ValueError(
+        raise UserError(
             f"{name}, line {number}: not valid UTF-8 (byte 0x{line[error.start]:02X} at position {error.start + 1}); "
             "convert the file to UTF-8, or drop such lines with `vaswani clean`"
         ) from error
@@ -102,7 +104,7 @@ def replacing(*paths: str | Path) -> Iterator[list[BinaryIO]]:
                 # The target of a symbolic link is what gets replaced, not the link.
                 target = Path(os.path.realpath(path))
                 if target.is_dir():
-                    raise ValueError(f"{path} is a folder; the output needs the name of a file")
+                    raise UserError(f"{path} is a folder; the output needs the name of a file")
                 if target.exists() and not target.is_file():
                     streams.append(opened.enter_context(open(target, "wb")))
                     continue

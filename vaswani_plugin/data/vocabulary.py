@@ -22,6 +22,7 @@ from vaswani_plugin.data.text_files import (
     raw_lines,
     replacing,
 )
+from vaswani_plugin.errors import UserError
 
 SPECIAL_PIECES = ("<s>", "<pad>", "</s>", "<unk>")
 # All text up to this size is used; of a larger text, lines drawn evenly from the whole of it.
@@ -44,7 +45,7 @@ def make_vocabulary(files: Sequence[str | Path], size: int, prefix: str | Path) 
     A text that does not support the size is a ``ValueError`` that names the sizes possible.
     """
     if STANDARD_STREAM in map(str, files):
-        raise ValueError("a vocabulary is learned from files, not from standard input: name the files")
+        raise UserError("a vocabulary is learned from files, not from standard input: name the files")
     total = sum(_text_bytes(path) for path in files)
     sample = _Sample(files, min(1.0, SAMPLE_BYTES / max(total, 1)))
     model = _train(sample, size)
@@ -69,14 +70,14 @@ def fairseq_dictionary(model: bytes) -> str:
     specials = [i for i in range(size) if processor.is_control(i) or processor.is_unknown(i)]
     names = tuple(processor.id_to_piece(i) for i in specials)
     if specials != list(range(len(SPECIAL_PIECES))) or names != SPECIAL_PIECES:
-        raise ValueError(
+        raise UserError(
             f"the SentencePiece model has the special pieces {' '.join(names)} at ids {specials}, but fairseq needs "
             f"{' '.join(SPECIAL_PIECES)} at 0 to 3; make the model with `vaswani vocabulary`"
         )
     pieces = [processor.id_to_piece(i) for i in range(len(SPECIAL_PIECES), size)]
     for index, piece in enumerate(pieces, len(SPECIAL_PIECES)):
         if _WHITE_SPACE.search(piece) or piece in SPECIAL_PIECES:
-            raise ValueError(f"piece {index} of the SentencePiece model is {piece!r}, which fairseq cannot read back")
+            raise UserError(f"piece {index} of the SentencePiece model is {piece!r}, which fairseq cannot read back")
     return "".join(f"{piece} {size - index}\n" for index, piece in enumerate(pieces, len(SPECIAL_PIECES)))
 
 
@@ -115,7 +116,7 @@ def _train(sample: _Sample, size: int) -> bytes:
     lines = iter(sample)
     first = next((line for line in lines if line.strip()), None)
     if first is None:
-        raise ValueError(f"{', '.join(map(str, sample.files))}: no text to learn a vocabulary from, only blank lines")
+        raise UserError(f"{', '.join(map(str, sample.files))}: no text to learn a vocabulary from, only blank lines")
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=itertools.chain([first], lines),
@@ -141,15 +142,15 @@ def _train(sample: _Sample, size: int) -> bytes:
         )
     except RuntimeError as error:
         if too_small := _SMALLEST_SIZE.search(str(error)):
-            raise ValueError(
+            raise UserError(
                 f"--size {size} is too small: this text needs at least {too_small[1]} pieces "
                 "(4 special ones, 256 bytes and one for each common character)"
             ) from error
-        raise ValueError(f"SentencePiece could not learn {size} pieces from this text: {error}") from error
+        raise UserError(f"SentencePiece could not learn {size} pieces from this text: {error}") from error
     model = written.getvalue()
     largest = sentencepiece.SentencePieceProcessor(model_proto=model).get_piece_size()
     if largest < size:
-        raise ValueError(f"--size {size} is too large: this text supports at most {largest} pieces")
+        raise UserError(f"--size {size} is too large: this text supports at most {largest} pieces")
     return model
 
 

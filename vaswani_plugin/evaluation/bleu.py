@@ -5,6 +5,8 @@ from typing import TypedDict
 
 from sacrebleu.metrics.bleu import BLEU
 
+from vaswani_plugin.errors import UserError
+
 
 class BleuScore(TypedDict):
     """A BLEU score with what is needed to reproduce it; lengths are in the metric's own tokens."""
@@ -26,7 +28,7 @@ def sacrebleu_score(
         # "force" only silences sacreBLEU's own warning about tokenised text: `ends_tokenized` counts for ours.
         metric = BLEU(lowercase=lowercase, trg_lang=target_language or "", force=True)
     except RuntimeError as error:
-        raise ValueError(
+        raise UserError(
             f"sacreBLEU cannot tokenise {target_language!r} here: {' '.join(str(error).split())}"
         ) from error
     result = metric.corpus_score(hypotheses, [references])

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vaswani_plugin.data.text_files import text_lines
+from vaswani_plugin.errors import UserError
 from vaswani_plugin.evaluation.bleu import BleuScore, ends_tokenized, sacrebleu_score
 from vaswani_plugin.evaluation.translations import read_translations, refuse_pieces
 
@@ -16,7 +17,7 @@ def score_files(
     """Scores a file of translations (plain or generate output, also gzip); returns scores by name, and warnings."""
     references = [line.removesuffix("\r") for line in text_lines(reference)]
     if not references:
-        raise ValueError(f"{reference}: the reference is empty")
+        raise UserError(f"{reference}: the reference is empty")
     refuse_pieces(str(reference), references)
     translations = read_translations(hypothesis, len(references))
     scores = {

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vaswani_plugin.data.text_files import text_lines
+from vaswani_plugin.errors import UserError
 
 _SCORE = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|inf|nan)"
 _HYPOTHESIS = re.compile(rf"([DH])-(\d+)\t({_SCORE})(?:\t(.*))?", re.DOTALL)
@@ -33,7 +34,7 @@ def read_translations(path: str | Path, expected: int) -> list[str]:
     name = "standard input" if str(path) == "-" else str(path)
     if output is None:
         if len(lines) != expected:
-            raise ValueError(
+            raise UserError(
                 f"{name} has {len(lines)} lines but the reference has {expected}; "
                 "both need one line for each sentence of the same test set"
             )
@@ -48,7 +49,7 @@ def refuse_pieces(name: str, lines: Iterable[str], *, unit: str = "line", first:
     """Refuses text that is still cut into subword pieces, whose BLEU would be inflated."""
     for number, line in enumerate(lines, first):
         if found := _PIECES.search(line):
-            raise ValueError(
+            raise UserError(
                 f"{name}, {unit} {number}: the text still carries subword pieces ({found[0].strip()!r}); score plain "
                 "text: generate with --bpe sentencepiece --sentencepiece-model MODEL, or --post-process subword_nmt"
             )
@@ -80,18 +81,18 @@ class _GenerateOutput:
     def in_order(self, name: str, expected: int) -> list[str]:
         translations = self.best["D"] or self.best["H"]
         if self.doubled:
-            raise ValueError(
+            raise UserError(
                 f"{name}: {_list(self.doubled)} appear{_s(self.doubled)} more than once; "
                 "give the output of a single fairseq-generate run"
             )
         if beyond := {sentence for sentence in translations if sentence >= expected}:
-            raise ValueError(
+            raise UserError(
                 f"{name} has {len(translations)} translations but the reference has {expected} lines "
                 f"({_list(beyond)} {'is' if len(beyond) == 1 else 'are'} beyond its end); "
                 "give the reference of the test set that was translated"
             )
         if missing := set(range(expected)) - set(translations):
-            raise ValueError(
+            raise UserError(
                 f"{name} has {len(translations)} translations but the reference has {expected} lines: "
                 f"{_list(missing)} {'is' if len(missing) == 1 else 'are'} missing; generate again, without "
                 "--skip-invalid-size-inputs-valid-test, and let it finish"

@@ -9,6 +9,7 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
+from vaswani_plugin.errors import UserError
 from vaswani_plugin.generation.alignment import align
 from vaswani_plugin.generation.ensemble import EnsembleDecoder
 from vaswani_plugin.generation.length_penalty import length_penalty
@@ -37,9 +38,9 @@ class SearchSettings:
 
     def __post_init__(self) -> None:
         if self.beam < 1:
-            raise ValueError(f"--beam {self.beam} must be at least 1 (the paper: 4)")
+            raise UserError(f"--beam {self.beam} must be at least 1 (the paper: 4)")
         if not math.isfinite(self.alpha):
-            raise ValueError(f"--length-penalty-alpha {self.alpha} must be a number (the paper: 0.6)")
+            raise UserError(f"--length-penalty-alpha {self.alpha} must be a number (the paper: 0.6)")
 
 
 class BeamSearch:
@@ -83,7 +84,7 @@ class BeamSearch:
             ValueError: the model's output is not a number; prefixes or constraints, which this search does not know.
         """
         if prefix_tokens is not None or constraints is not None:
-            raise ValueError("this search knows no prefixes or constraints: build the generator with their flags set")
+            raise UserError("this search knows no prefixes or constraints: build the generator with their flags set")
         source = sample["net_input"]["src_tokens"]
         search = _Batch(self, EnsembleDecoder(models, sample["net_input"], self.settings.beam), source)
         while search.sentences:
@@ -165,7 +166,7 @@ class _Batch:
         beams = chosen // best.size(2)
         values = torch.stack([self.log_p.gather(1, beams), best.flatten(1).gather(1, chosen)], dim=-1)
         if values.isnan().any():
-            raise ValueError(
+            raise UserError(
                 "the model's output is not a number: a weight of the checkpoint is NaN or infinite, or the precision "
                 "is too low; use an earlier checkpoint, or float32"
             )

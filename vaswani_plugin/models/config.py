@@ -7,6 +7,7 @@ from typing import Optional
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import II
 
+from vaswani_plugin.errors import UserError
 from vaswani_plugin.modules import LayerConfig
 
 SHARING = ["all", "decoder", "none"]
@@ -62,13 +63,13 @@ class VaswaniTransformerConfig(FairseqDataclass):
         for name in ("num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v"):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise ValueError(f"{_flag(name)} {value} must be at least 1")
+                raise UserError(f"{_flag(name)} {value} must be at least 1")
         for name in ("dropout", "attention_dropout", "activation_dropout"):
             value = getattr(self, name)
             if not 0.0 <= value < 1.0:
-                raise ValueError(f"{_flag(name)} {value} must be at least 0 and below 1")
+                raise UserError(f"{_flag(name)} {value} must be at least 0 and below 1")
         if (self.d_k is None or self.d_v is None) and self.d_model % self.num_heads:
-            raise ValueError(
+            raise UserError(
                 f"--d-model {self.d_model} is not divisible by --num-heads {self.num_heads}: "
                 "change one of them, or give both --d-k and --d-v"
             )

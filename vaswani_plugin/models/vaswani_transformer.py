@@ -6,6 +6,7 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel, register_model
 from torch import Tensor, nn
 
+from vaswani_plugin.errors import UserError
 from vaswani_plugin.models.config import VaswaniTransformerConfig
 from vaswani_plugin.models.sequence_decoder import SequenceDecoder
 from vaswani_plugin.models.sequence_encoder import UNLIMITED_LENGTH, SequenceEncoder
@@ -86,7 +87,7 @@ def build_embeddings(
 
     sharing = str(config.share_embeddings)
     if sharing == "all" and source != target:
-        raise ValueError(
+        raise UserError(
             f"--share-embeddings all needs one dictionary for both languages, but the source's has {len(source)} "
             f"entries and the target's {len(target)}, not the same ones: run fairseq-preprocess again with "
             "--joined-dictionary, or train with --share-embeddings decoder"

@@ -10,6 +10,8 @@ from fairseq.dataclass.configs import OptimizationConfig
 from fairseq.optim.lr_scheduler import FairseqLRScheduler, register_lr_scheduler
 from omegaconf import II, DictConfig
 
+from vaswani_plugin.errors import UserError
+
 
 @dataclass
 class InverseSqrtConfig(FairseqDataclass):
@@ -41,12 +43,12 @@ class VaswaniInverseSqrtSchedule(FairseqLRScheduler):
         self.warmup_updates: int = cfg.warmup_updates
         self.factor: float = cfg.lr_factor
         if self.warmup_updates < 1:
-            raise ValueError(
+            raise UserError(
                 f"--warmup-updates {self.warmup_updates} must be at least 1: the schedule divides by it "
                 "(1 starts at the peak rate; the paper: 4000)"
             )
         if not (self.factor > 0.0 and math.isfinite(self.factor)):
-            raise ValueError(f"--lr-factor {self.factor} must be a positive number (the paper: 1)")
+            raise UserError(f"--lr-factor {self.factor} must be a positive number (the paper: 1)")
         self._refuse_lr(list(cfg.lr))
         optimization = getattr(whole, "optimization", None)
         self._check_stop_min_lr(getattr(optimization, "stop_min_lr", -1.0))
@@ -65,7 +67,7 @@ class VaswaniInverseSqrtSchedule(FairseqLRScheduler):
     def _refuse_lr(self, lr: List[float]) -> None:
         if lr != OptimizationConfig().lr:
             peak = self.rate(self.warmup_updates)
-            raise ValueError(
+            raise UserError(
                 f"--lr {lr[0] if len(lr) == 1 else lr} has no effect on --lr-scheduler vaswani_inverse_sqrt, whose "
                 f"peak rate {peak:.4g} follows from d_model and --warmup-updates: leave --lr out, and scale the "
                 f"rate with --lr-factor (--lr-factor {self.factor * lr[0] / peak:.4g} gives that peak)"
@@ -75,7 +77,7 @@ class VaswaniInverseSqrtSchedule(FairseqLRScheduler):
         # fairseq compares at every epoch's start, the warm-up included.
         if stop_min_lr >= self.rate(1):
             reached = math.ceil((self.factor / stop_min_lr) ** 2 / self.d_model)
-            raise ValueError(
+            raise UserError(
                 f"--stop-min-lr {stop_min_lr} is not below the first warm-up rate {self.rate(1):.4g}, so training "
                 f"would end before it starts: give a smaller one, or --max-update {reached}, where the rate has "
                 "fallen to it"
@@ -93,7 +95,7 @@ def model_width(model: Any) -> int:
         if width:
             return int(width)
     name = _lookup(model, "_name") or _lookup(model, "arch")
-    raise ValueError(
+    raise UserError(
         f"--lr-scheduler vaswani_inverse_sqrt cannot tell the width of --arch {name}, which has none of d_model, "
         "decoder_embed_dim, encoder_embed_dim: use --lr-scheduler inverse_sqrt with --lr for it"
     )

@@ -13,6 +13,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
 from vaswani_plugin.data.segmentation import Segmentation
+from vaswani_plugin.errors import UserError
 from vaswani_plugin.generation.beam_search import BeamSearch, SearchSettings
 from vaswani_plugin.generation.fairseq_search import (
     PaperScoredSearch,
@@ -91,12 +92,12 @@ class VaswaniTranslationTask(TranslationTask):
         if isinstance(args, Namespace):  # --eval-bleu-args: a flag that is not there means the paper's value
             args = Namespace(**{**PAPER_SEARCH, **vars(args)})
         if getattr(args, "lenpen", 1) != 1:
-            raise ValueError(
+            raise UserError(
                 f"--lenpen {args.lenpen} is the exponent of fairseq's length penalty, which --task "
                 "vaswani_translation does not use: give --length-penalty-alpha (the paper: 0.6)"
             )
         if getattr(args, "unnormalized", False):
-            raise ValueError(
+            raise UserError(
                 "--unnormalized has no effect under --task vaswani_translation: give --length-penalty-alpha 0"
             )
         if seq_gen_cls is not None or getattr(args, "score_reference", False):
