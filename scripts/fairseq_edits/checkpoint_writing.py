@@ -97,4 +97,20 @@ def _torch_persistent_save(obj, f):
             "    if cfg.keep_interval_updates > 0:\n",
         ),
     ),
+    Edit(
+        "uninitialised-buffers",
+        "a buffer that only carries a type was never initialised, so two equal runs wrote different checkpoints",
+        *(
+            Replace(
+                f"fairseq/modules/{module}.py",
+                'buffer("_float_tensor", torch.FloatTensor(1))',
+                'buffer(\n            "_float_tensor", torch.zeros(1)\n        )',
+            )
+            for module in ("adaptive_softmax", "adaptive_input", "sinusoidal_positional_embedding")
+        ),
+        *(
+            Replace(f"fairseq/models/{module}.py", "] = torch.FloatTensor(1)", "] = torch.zeros(1)")
+            for module in ("masked_lm", "transformer/transformer_encoder", "transformer/transformer_decoder")
+        ),
+    ),
 ]
