@@ -5,44 +5,50 @@ of its code runs. torch does not compare the check sums of a checkpoint's zip me
 """
 
 import argparse
+import functools
 import pickle
 import re
 import zipfile
-from typing import Any, Callable, List, Tuple, Union
+from typing import Any, Callable, List, Tuple
 
 import numpy as np
 import torch
 from fairseq.user_error import MissingFile, UserError
-
-AllowedType = Union[type, Callable, Tuple[Any, str]]
 
 
 class CheckpointError(UserError):
     """A file that cannot be used as a checkpoint; the message names it and says why."""
 
 
-def _allowed_types() -> List[AllowedType]:
+def _also_known_as(function: Callable, module: str) -> Callable:
+    """``function`` under the ``module`` that another version of NumPy writes into a pickle."""
+
+    def renamed(*arguments: Any) -> Any:
+        return function(*arguments)
+
+    renamed.__module__ = module
+    renamed.__name__ = renamed.__qualname__ = function.__name__
+    return renamed
+
+
+@functools.cache
+def _allowed_types(numpy_arrays: bool) -> Tuple[Callable, ...]:
     from fairseq.data.dictionary import Dictionary
 
-    scalar = np.float64(0).__reduce__()[0]
-    return [
+    numpy_functions = [np.float64(0).__reduce__()[0]]
+    allowed: List[Callable] = [
         argparse.Namespace,  # "args" of old checkpoints, and the configuration of legacy models and tasks
         Dictionary,  # the state of tasks that keep their dictionary in the checkpoint
         np.dtype,
         *{type(np.dtype(kind)) for kind in ("bool", "int32", "int64", "float16", "float32", "float64")},
-        # one function, under the name that NumPy 1 and the one that NumPy 2 writes
-        (scalar, "numpy.core.multiarray.scalar"),
-        (scalar, "numpy._core.multiarray.scalar"),
     ]
-
-
-def _numpy_array_types() -> List[AllowedType]:
-    rebuild = np.zeros(0).__reduce__()[0]
-    return [
-        np.ndarray,
-        (rebuild, "numpy.core.multiarray._reconstruct"),
-        (rebuild, "numpy._core.multiarray._reconstruct"),
-    ]
+    if numpy_arrays:
+        numpy_functions.append(np.zeros(0).__reduce__()[0])
+        allowed.append(np.ndarray)
+    for function in numpy_functions:
+        for module in ("numpy.core.multiarray", "numpy._core.multiarray"):
+            allowed.append(_also_known_as(function, module))
+    return tuple(allowed)
 
 
 def _check_members(path: str) -> None:
@@ -61,8 +67,10 @@ def safe_load(path: str, map_location: Any = None, numpy_arrays: bool = False) -
     ``map_location`` is torch.load's. ``numpy_arrays`` also allows arrays, which no checkpoint holds.
     Raises MissingFile, or CheckpointError for a file that is damaged, not from torch.save, or that holds other types.
     """
-    allowed = _allowed_types() + (_numpy_array_types() if numpy_arrays else [])
     path = str(path)
+    # the block below takes its types out of torch's list again, so those of the caller's own are not put in
+    listed = torch.serialization.get_safe_globals()
+    allowed: List[Any] = [kind for kind in _allowed_types(numpy_arrays) if kind not in listed]
     try:
         with open(path, "rb") as file:
             if not file.read(1):
