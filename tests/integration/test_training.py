@@ -188,3 +188,22 @@ def test_sharing_with_two_dictionaries(corpus: Corpus, tmp_path: Path) -> None:
     refused = two.train(tmp_path / "no", updates=1, status=1)
     assert "--joined-dictionary, or train with --share-embeddings decoder" in refused.last_line
     two.train(tmp_path / "yes", "--share-embeddings", "decoder", updates=1)
+
+
+@pytest.mark.parametrize("backend", ["pytorch_ddp", "legacy_ddp"])
+@pytest.mark.parametrize("sharing", ["all", "none"])
+def test_two_workers_train_as_one_that_accumulates(corpus: Corpus, tmp_path: Path, backend: str, sharing: str) -> None:
+    """The loss uses the pre-softmax matrix outside of the module that DistributedDataParallel wraps."""
+    train = [*OUR_SIZES, *PAPER_OPTIMISER, "--dropout", 0, "--share-embeddings", sharing, "--max-tokens", 100, "--cpu"]
+    plugin = ["--user-dir", PLUGIN, "--task", "vaswani_translation", "--arch", "vaswani_tiny"]
+    common = [corpus.binary, *plugin, *train, "--num-workers", 0, "--max-update", 6, "--no-epoch-checkpoints"]
+    run("fairseq-train", *common, "--update-freq", 2, "--save-dir", tmp_path / "one")
+    command = Path(sys.executable).with_name("fairseq-train")
+    workers = ["torchrun", "--nproc_per_node", 2, "--master_port", 29500 + sum(map(ord, backend + sharing)) % 1000]
+    gloo = ["--distributed-backend", "gloo", "--ddp-backend", backend]
+    run(*workers, command, *common, *gloo, "--save-dir", tmp_path / "two")
+    one, two = (
+        torch.load(tmp_path / name / "checkpoint_last.pt", weights_only=True)["model"] for name in ("one", "two")
+    )
+    for name, weight in one.items():
+        torch.testing.assert_close(two[name], weight, atol=2e-6, rtol=1e-4)
