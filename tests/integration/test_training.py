@@ -26,7 +26,7 @@ COMMON = ("--max-tokens", 200, "--cpu", "--num-workers", 0, "--max-update", 2, "
 
 
 def logged(log: str, name: str) -> "list[float]":
-    lines = [line for line in log.split("\n") if "| train_inner |" in line]
+    lines = [line for line in log.split("\n") if "train_inner" in line]
     return [float(re.search(rf"\b{name}=([\d.e+-]+)", line).group(1)) for line in lines]
 
 
@@ -70,14 +70,15 @@ def test_every_mix_with_stock_parts_trains(corpus: Corpus, tmp_path: Path, mix: 
     assert all(4 < loss < 8 for loss in losses)
 
 
-@pytest.mark.parametrize("way", ["relative", "installed", "imported first", "twice"])
+@pytest.mark.parametrize("way", ["relative", "installed", "imported first", "twice", "spawned workers"])
 def test_registration(corpus: Corpus, tmp_path: Path, way: str) -> None:
     arguments = [corpus.binary, "--task", "vaswani_translation", "--arch", "vaswani_tiny", *OUR_SIZES, *PAPER_OPTIMISER]
     user_dir: Any = PLUGIN
     if way == "relative":
-        (tmp_path / "here").symlink_to(PLUGIN.parent)
-        user_dir = "vaswani_plugin/"
-        log = run("fairseq-train", *arguments, *COMMON, "--user-dir", user_dir, cwd=PLUGIN.parent).output
+        log = run("fairseq-train", *arguments, *COMMON, "--user-dir", "vaswani_plugin/", cwd=PLUGIN.parent).output
+    elif way == "spawned workers":
+        two = ("--user-dir", "vaswani_plugin", "--distributed-world-size", 2)
+        log = run("fairseq-train", *arguments, *COMMON, *two, cwd=PLUGIN.parent).output
     elif way == "installed":
         user_dir = run("vaswani", "user-dir").last_line
         log = run("fairseq-train", *arguments, *COMMON, "--user-dir", user_dir, cwd=tmp_path).output
@@ -207,3 +208,17 @@ def test_two_workers_train_as_one_that_accumulates(corpus: Corpus, tmp_path: Pat
     )
     for name, weight in one.items():
         torch.testing.assert_close(two[name], weight, atol=2e-6, rtol=1e-4)
+
+
+def test_hydra_train_composes_the_plugins_parts(corpus: Corpus, tmp_path: Path) -> None:
+    parts = ["task=vaswani_translation", f"task.data={corpus.binary}", "model=vaswani_transformer", "optimizer=adam"]
+    sizes = ["model.num_layers=2", "model.d_model=16", "model.d_ff=32", "model.num_heads=2"]
+    rest = ["criterion=vaswani_label_smoothing", "lr_scheduler=vaswani_inverse_sqrt", "lr_scheduler.warmup_updates=100"]
+    run_of = ["dataset.max_tokens=200", "dataset.num_workers=0", "optimization.max_update=3", "common.cpu=true"]
+    logs = ["common.log_format=simple", "common.log_interval=1", "checkpoint.no_save=true"]
+    adam = ["optimizer.adam_betas='(0.9,0.98)'", "optimizer.adam_eps=1e-9"]
+    log = run(
+        *("fairseq-hydra-train", f"common.user_dir={PLUGIN}", *parts, *sizes, *rest, *adam, *run_of, *logs),
+        cwd=tmp_path,
+    ).output
+    assert logged(log, "lr") == pytest.approx([reference.learning_rate(n + 1, 16, 100) for n in range(1, 4)], rel=1e-4)
