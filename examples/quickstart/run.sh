@@ -84,8 +84,8 @@ binarise() {
 # train SETTINGS MAX_UPDATE ARCH SEED...: goes on from the last checkpoint of the same settings, also after a smaller
 # MAX_UPDATE; checkpoints of other settings are put aside.
 train() {
-  local settings=$1 last=$2 before
-  before=$(cat "$CHECKPOINTS/settings" 2>/dev/null || true)
+  local settings=$1 last=$2 before=
+  if [ -e "$CHECKPOINTS/settings" ]; then before=$(<"$CHECKPOINTS/settings"); fi
   if [ -d "$CHECKPOINTS" ] && { [ "${before% *}" != "$settings" ] || ((${before##* } > last)); }; then
     say "the settings have changed: the earlier checkpoints are now in $CHECKPOINTS.before"
     rm -rf "$CHECKPOINTS.before"

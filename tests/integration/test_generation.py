@@ -73,6 +73,30 @@ def test_ensemble_alignment_and_scoring_of_references(corpus: Corpus, trained: R
     assert {number: best[0][1] for number, best in scored.items()} == dict(enumerate(references[:15]))
 
 
+@pytest.mark.parametrize(
+    "flags",
+    [["--sampling", "--sampling-topk", 5, "--seed", 1], ["--prefix-size", 2], ["--diverse-beam-groups", 2]],
+)
+def test_fairseqs_search_under_the_papers_score(corpus: Corpus, trained: Run, flags: "list[object]") -> None:
+    output = corpus.generate(trained.last, "--nbest", 4, *flags).output
+    assert f"{flags[0]}: fairseq's search is used" in output
+    found = hypotheses(output)
+    assert len(found) == 15
+    if flags[0] == "--diverse-beam-groups":
+        return  # its scores contain the diversity term
+    for best in found.values():
+        for score, _, tokens in best:
+            assert score == pytest.approx(sum(tokens) / penalty(len(tokens), 0.6), abs=2e-3)
+
+
+def test_mixed_precision_translates_nearly_alike(corpus: Corpus, trained: Run) -> None:
+    exact, mixed = (hypotheses(corpus.generate(trained.last, *flags).output) for flags in ([], ["--mixed-precision"]))
+    assert exact.keys() == mixed.keys()
+    scores = [[found[number][0][0] for number in sorted(found)] for found in (exact, mixed)]
+    assert scores[0] != scores[1]
+    assert scores[1] == pytest.approx(scores[0], abs=0.1)
+
+
 def test_average_is_the_mean_and_loads_everywhere(corpus: Corpus, trained: Run, tmp_path: Path) -> None:
     averaged = tmp_path / "averaged.pt"
     run("vaswani", "average", trained.directory, "--last", 3, "--output", averaged)
