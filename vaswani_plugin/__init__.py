@@ -8,10 +8,8 @@ __version__ = "0.1.0"
 
 try:
     import fairseq as _fairseq  # noqa: F401
-except (
-    ImportError,
-    ValueError,
-) as error:  # ValueError: the dataclasses of an unmended fairseq on Python 3.11 and later
+except (ImportError, ValueError) as error:
+    # The ValueError is that of an unmended fairseq's dataclasses on Python 3.11 and later.
     raise ImportError(
         f"vaswani_plugin cannot import fairseq ({error}): install one that runs on this Python with "
         'pip install "$(python scripts/build_fairseq.py)" from the plugin\'s repository'

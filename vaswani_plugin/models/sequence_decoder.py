@@ -70,10 +70,10 @@ class SequenceDecoder(FairseqIncrementalDecoder):
         incremental_state: Optional[IncrementalState] = None,
     ) -> tuple[Tensor, dict[str, Any]]:
         """As :meth:`forward`, with the stack's output (B, T, D) in place of logits."""
-        positions = token_positions(prev_output_tokens, self.padding_idx)
-        # Sized by the whole prefix, so that one step's position is within it.
         caches: Optional[list[LayerCache]] = None
         self_mask: Optional[Tensor] = None
+        # Of the whole prefix also in a single step: its position depends on the tokens before it.
+        positions = token_positions(prev_output_tokens, self.padding_idx)
         table = self.positions(positions, like=self.embedding.weight)
         if incremental_state is None:
             self_mask = target_mask(prev_output_tokens, self.padding_idx)
