@@ -21,6 +21,7 @@ setup(
     package_data={PACKAGE: ["py.typed"]},
     # fairseq is needed too, but its newest release on PyPI cannot be installed on today's Python, so that pip would
     # stop there: scripts/build_fairseq.py brings one that can, and importing the plugin without any says so.
-    install_requires=["torch>=2.6", "numpy", "omegaconf>=2.0.6", "sentencepiece>=0.2", "sacrebleu>=2.3"],
+    install_requires=["torch>=2.6", "numpy", "omegaconf>=2.0.6", "sentencepiece>=0.2", "sacrebleu>=2.3", "sacremoses"],
+    extras_require={"figures": ["matplotlib"], "export": ["ctranslate2>=4", "safetensors"]},
     entry_points={"console_scripts": ["vaswani = vaswani_plugin.cli:main"]},
 )

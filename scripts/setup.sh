@@ -35,7 +35,7 @@ say "installing torch and the other packages into $VENV (the first time: a minut
 pip() { "$VENV/bin/python" -m pip --disable-pip-version-check --quiet "$@"; }
 # A rebuilt wheel has the same version, which pip would take for installed.
 pip install --force-reinstall --no-deps "$wheel"
-pip install --constraint scripts/constraints.txt --requirement scripts/requirements.txt "$wheel" --editable .
+pip install --constraint scripts/constraints.txt --requirement scripts/requirements.txt "$wheel" --editable ".[figures,export]"
 pip check >&2
 echo "$recipe" >"$VENV/.vaswani-setup.tmp"
 mv "$VENV/.vaswani-setup.tmp" "$VENV/.vaswani-setup"

@@ -12,9 +12,8 @@ import pytest
 
 import vaswani_plugin
 from vaswani_plugin import cli
+from vaswani_plugin.commands import COMMANDS
 from vaswani_plugin.data.vocabulary import make_vocabulary
-
-TOOLS = ["user-dir", "clean", "vocabulary", "encode", "average", "score"]
 
 
 def run(*arguments, **settings):
@@ -40,7 +39,7 @@ def test_user_dir_is_the_package_folder():
     assert result.stdout == f"{Path(vaswani_plugin.__file__).parent}\n"
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("tool", [command.NAME for command in COMMANDS])
 def test_help_shows_an_example(tool, capsys):
     with pytest.raises(SystemExit) as exit_:
         cli.main([tool, "--help"])
