@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from typing import Any, Optional
+from typing import Any
 
 import pytest
 import torch
@@ -131,15 +131,13 @@ def test_the_batch_does_not_matter(left: bool) -> None:
 def unwilling_to_end() -> list[Any]:
     """A model whose </s> is always the least likely token."""
     (model,) = models(1)
-    normalized = model.get_normalized_probs
-
-    def without_end(net_output: Any, log_probs: bool, sample: Optional[Any] = None) -> torch.Tensor:
-        result = normalized(net_output, log_probs, sample)
-        result[..., EOS] -= 50.0
-        return result
-
-    model.get_normalized_probs = without_end
+    discourage_end(model)
     return [model]
+
+
+def discourage_end(model: Any) -> None:
+    project = model.decoder.output_layer
+    model.decoder.output_layer = lambda features: project(features).index_fill(-1, torch.tensor([EOS]), -60.0)
 
 
 def test_longest_output_follows_each_sentences_own_length() -> None:
@@ -164,10 +162,7 @@ def test_shortest_output() -> None:
 
 def test_model_limit_bounds_the_output() -> None:
     model = build(9, learned_positions=True, max_target_positions=6)
-    normalized = model.get_normalized_probs
-    model.get_normalized_probs = lambda *args, **kwargs: normalized(*args, **kwargs).index_fill(
-        -1, torch.tensor([EOS]), -60.0
-    )
+    discourage_end(model)
     (hypotheses,) = search([model], [[4, 5, EOS]])
     assert len(hypotheses[0]["tokens"]) == 6
 

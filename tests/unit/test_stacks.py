@@ -7,6 +7,7 @@ import torch
 from stock_weights import numpy_layers, randomize, torch_transformer
 
 from vaswani_plugin.modules import AddAndNorm, Decoder, Encoder, FeedForward, LayerConfig
+from vaswani_plugin.modules.cache import LayerCache
 
 FREE = LayerConfig(d_model=12, d_ff=20, num_heads=3, d_k=5, d_v=2)
 SQUARE = LayerConfig(d_model=12, d_ff=20, num_heads=2, d_k=6, d_v=6)
@@ -135,7 +136,7 @@ def test_cached_steps_equal_the_full_pass_at_every_step() -> None:
     mask = torch.tensor([[True] * 7, [True] * 5 + [False] * 2, [False] * 3 + [True] * 4])[:, None, None, :]
     memory = encoder(x, mask)
     full, _ = decoder(y, memory, memory_mask=mask)
-    caches: list[dict[str, torch.Tensor]] = [{}, {}]
+    caches = [LayerCache(), LayerCache()]
     for step in range(5):
         result, _ = decoder(y[:, step : step + 1], memory, memory_mask=mask, caches=caches)
         torch.testing.assert_close(result[:, 0], full[:, step], atol=1e-12, rtol=0)

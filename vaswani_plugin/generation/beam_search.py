@@ -128,16 +128,14 @@ class _Batch:
         token_scores = values[..., 1].gather(1, chosen)
 
         kept = self._unfinished()
-        left = len(kept) < len(self.sentences)
         self.sentences = [self.sentences[row] for row in kept]
         rows = torch.tensor(kept, device=origins.device, dtype=torch.long)
         origins = origins[rows]
-        flat = (rows.unsqueeze(1) * self.beam + origins).flatten()
-        self.tokens = self._extend(self.tokens, flat, tokens[rows])
-        self.scores = self._extend(self.scores, flat, token_scores[rows])
+        self.tokens = self._extend(self.tokens, rows, origins, tokens[rows])
+        self.scores = self._extend(self.scores, rows, origins, token_scores[rows])
         self.log_p, self.max_lengths = self.log_p[rows], self.max_lengths[rows]
         if kept:
-            self.decoder.reorder(flat, left)
+            self.decoder.reorder(rows, origins)
 
     def _candidates(self) -> tuple[Tensor, Tensor, Tensor]:
         """The 2 K likeliest continuations of each sentence, best first.
@@ -145,22 +143,24 @@ class _Batch:
         Returns:
             log p of the prefix and of the new token (R, 2K, 2), the beam that it continues (R, 2K), the token (R, 2K).
         """
-        prefixes = self.tokens.flatten(0, 1)
-        log_p_V = self.decoder.step(prefixes).view(len(self.sentences), self.beam, -1)
-        log_p_V[..., self.rules.pad] = -math.inf
-        log_p_V[..., self.rules.bos] = -math.inf
+        logits_V = self.decoder.step(self.tokens).view(len(self.sentences), self.beam, -1)
+        # Before some tokens are forbidden: they keep their share of the probability.
+        log_total = logits_V.logsumexp(dim=2, keepdim=True)
+        logits_V[..., self.rules.pad] = -math.inf
+        logits_V[..., self.rules.bos] = -math.inf
         length = self.tokens.size(2) - 1
         if length < self.rules.settings.min_len:
             # A sentence that may not grow must be able to end all the same.
             too_short = self.max_lengths > length
-            log_p_V[..., self.rules.eos].masked_fill_(too_short.unsqueeze(1), -math.inf)
+            logits_V[..., self.rules.eos].masked_fill_(too_short.unsqueeze(1), -math.inf)
         full = self.max_lengths <= length
         if full.any():
-            ending = log_p_V[full][..., self.rules.eos].clone()
-            log_p_V[full] = -math.inf
-            log_p_V[full, :, self.rules.eos] = ending
+            ending = logits_V[full][..., self.rules.eos].clone()
+            logits_V[full] = -math.inf
+            logits_V[full, :, self.rules.eos] = ending
         # Of one hypothesis no more than 2 K continuations can be among the 2 K of its sentence.
-        best, tokens = log_p_V.topk(min(2 * self.beam, log_p_V.size(2)))
+        best, tokens = logits_V.topk(min(2 * self.beam, logits_V.size(2)))
+        best = best - log_total
         total = (self.log_p.unsqueeze(2) + best).flatten(1)
         _, chosen = total.topk(min(2 * self.beam, total.size(1)))
         beams = chosen // best.size(2)
@@ -192,7 +192,10 @@ class _Batch:
             del pool[self.beam :]
 
     def _unfinished(self) -> list[int]:
-        """Rows in which a living hypothesis, at best certain of all its further tokens, could still be among nbest."""
+        """Rows in which a living hypothesis, at best certain of all its further tokens, could still be among nbest.
+
+        They stay in their places, but for the last ones, which fill the holes: so that little has to be moved.
+        """
         nbest, alpha = min(self.rules.settings.nbest, self.beam), self.rules.settings.alpha
         next_length = self.tokens.size(2) + 1
         kept = []
@@ -201,9 +204,10 @@ class _Batch:
             penalty = max(length_penalty(next_length, alpha), length_penalty(limit + 1, alpha))
             if best > -math.inf and (len(pool) < nbest or best / penalty > float(pool[nbest - 1]["score"])):
                 kept.append(row)
-        return kept
+        staying = {row for row in kept if row < len(kept)}
+        from_behind = iter(kept[len(staying) :])
+        return [row if row in staying else next(from_behind) for row in range(len(kept))]
 
-    def _extend(self, kept: Tensor, rows: Tensor, new: Tensor) -> Tensor:
-        """(R, K, n) reordered by flat rows, with the new column: (R', K, n + 1)"""
-        old = kept.flatten(0, 1)[rows].view(new.size(0), self.beam, kept.size(2))
-        return torch.cat([old, new.unsqueeze(2)], dim=2)
+    def _extend(self, kept: Tensor, rows: Tensor, origins: Tensor, new: Tensor) -> Tensor:
+        """(R, K, n) -> (R', K, n + 1): hypothesis ``origins[r, k]`` of sentence ``rows[r]`` with its new token."""
+        return torch.cat([kept[rows.unsqueeze(1), origins], new.unsqueeze(2)], dim=2)

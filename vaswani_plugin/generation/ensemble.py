@@ -1,4 +1,4 @@
-"""One or more models that decode together, step by step, over the rows of a beam."""
+"""One or more models that decode together, step by step, over the hypotheses of a beam."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,11 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vaswani_plugin.generation.model_steps import FairseqSteps, ModelSteps, VaswaniSteps
+from vaswani_plugin.models.vaswani_transformer import VaswaniTransformer
+
 
 class EnsembleDecoder:
-    """Probabilities averaged over the models, for a row per hypothesis: sentence r's are rows r K to r K + K - 1.
-
-    Uses only fairseq's own model interface, so stock architectures work too.
+    """Probabilities averaged over the models.
 
     Args:
         net_input: a batch's source, as fairseq's datasets collate it.
@@ -19,32 +20,28 @@ class EnsembleDecoder:
     """
 
     def __init__(self, models: Sequence[Any], net_input: Mapping[str, Tensor], beam: int) -> None:
-        self.models = models
-        source = {name: value for name, value in net_input.items() if name != "prev_output_tokens"}
-        sentences = torch.arange(net_input["src_tokens"].size(0), device=net_input["src_tokens"].device)
-        rows = sentences.repeat_interleave(beam)
-        self.encoder_outs = [
-            model.encoder.reorder_encoder_out(model.encoder.forward_torchscript(source), rows) for model in models
+        self.each: list[ModelSteps] = [
+            (VaswaniSteps if isinstance(model, VaswaniTransformer) else FairseqSteps)(model, net_input, beam)
+            for model in models
         ]
-        self.states: list[dict[str, Any]] = [{} for _ in models]
 
-    def step(self, prefixes: Tensor) -> Tensor:
-        """Prefixes (rows, n), one token longer than at the step before -> log-probabilities (rows, V) in float32."""
-        each = []
-        for model, encoder_out, state in zip(self.models, self.encoder_outs, self.states):
-            output = model.decoder(prefixes, encoder_out=encoder_out, incremental_state=state)
-            last = (output[0][:, -1:], *output[1:])
-            each.append(model.get_normalized_probs(last, log_probs=True)[:, -1].float())
+    def step(self, tokens: Tensor) -> Tensor:
+        """Hypotheses (R, K, n), one token longer than at the step before -> logits (R K, V) in float32.
+
+        Their softmax is the distribution of the next token.
+        """
+        each = [steps.step(tokens) for steps in self.each]
         if len(each) == 1:
             return each[0]
-        return torch.logsumexp(torch.stack(each), dim=0) - math.log(len(each))
+        log_p = torch.stack([logits.log_softmax(dim=-1) for logits in each])
+        return torch.logsumexp(log_p, dim=0) - math.log(len(each))
 
-    def reorder(self, rows: Tensor, sentences_left: bool) -> None:
-        """Continue with ``rows`` of the step before; the sources move only when sentences left the batch."""
-        for model, state in zip(self.models, self.states):
-            model.decoder.reorder_incremental_state_scripting(state, rows)
-        if sentences_left:
-            self.encoder_outs = [
-                model.encoder.reorder_encoder_out(encoder_out, rows)
-                for model, encoder_out in zip(self.models, self.encoder_outs)
-            ]
+    def reorder(self, sentences: Tensor, origins: Tensor) -> None:
+        """Hypothesis k of sentence r continues hypothesis ``origins[r, k]`` of the former sentence ``sentences[r]``.
+
+        Args:
+            sentences: (R'), the first R' places, with the holes among them filled from behind.
+            origins: (R', K)
+        """
+        for steps in self.each:
+            steps.reorder(sentences, origins)

@@ -2,6 +2,7 @@
 
 from typing import Any, Optional
 
+import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
@@ -9,9 +10,9 @@ from torch import Tensor, nn
 from vaswani_plugin.models.sequence_encoder import EncoderOutput
 from vaswani_plugin.modules import Decoder, Dropout, Embedding, token_positions
 from vaswani_plugin.modules.attention import causal_mask
-from vaswani_plugin.modules.decoder import LayerCache
+from vaswani_plugin.modules.cache import LayerCache
 
-IncrementalState = dict[str, dict[str, Optional[Tensor]]]
+IncrementalState = dict[str, LayerCache]
 
 
 class SequenceDecoder(FairseqIncrementalDecoder):
@@ -78,7 +79,7 @@ class SequenceDecoder(FairseqIncrementalDecoder):
         if incremental_state is None:
             self_mask = target_mask(prev_output_tokens, self.padding_idx)
         else:
-            caches = [incremental_state.setdefault(f"layer.{n}", {}) for n in range(len(self.stack.layers))]  # type: ignore[misc]
+            caches = [incremental_state.setdefault(f"layer.{n}", LayerCache()) for n in range(len(self.stack.layers))]
             prev_output_tokens, table = prev_output_tokens[:, -1:], table[:, -1:]
         x_BTD = self.dropout(self.embedding(prev_output_tokens) + table)
         x_BTD, weights_BHTS = self.stack(
@@ -92,6 +93,38 @@ class SequenceDecoder(FairseqIncrementalDecoder):
         attn = [] if weights_BHTS is None else [weights_BHTS.mean(dim=1)]
         return x_BTD, {"attn": attn}
 
+    def step(
+        self,
+        newest_BK: Tensor,
+        position: int,
+        ancestry_BKn: Tensor,
+        encoder_out: EncoderOutput,
+        caches: list[LayerCache],
+    ) -> Tensor:
+        """One token more for K hypotheses of each sentence, side by side.
+
+        Args:
+            newest_BK: the last token of every hypothesis.
+            position: where it stands, from 0 on; the same for all.
+            ancestry_BKn: True at the cached positions, those of this step included, that are the hypothesis's own.
+            encoder_out: one row per sentence.
+            caches: one per layer, shared by the hypotheses of a sentence; extended in place.
+
+        Returns:
+            Logits (B, K, V).
+        """
+        embedded_BKD = self.embedding(newest_BK)
+        # The table grows with the length of what it is asked for.
+        table = self.positions(torch.arange(position + 1, device=newest_BK.device).unsqueeze(0), like=embedded_BKD)
+        x_BKD, _ = self.stack(
+            self.dropout(embedded_BKD + table[:, -1:]),
+            encoder_out["memory"],
+            ancestry_BKn.unsqueeze(1),
+            encoder_out["mask"],
+            caches,
+        )
+        return self.output_layer(x_BKD)
+
     def output_layer(self, features: Tensor) -> Tensor:
         """(B, T, D) -> logits (B, T, V)"""
         return self.output_embedding.project(features)
@@ -99,9 +132,8 @@ class SequenceDecoder(FairseqIncrementalDecoder):
     def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
         """Keep the rows ``new_order`` of every cached key and value."""
         for cache in incremental_state.values():
-            for name, cached in cache.items():
-                assert cached is not None
-                cache[name] = cached.index_select(0, new_order)
+            cache.target.reorder(new_order)
+            cache.memory.reorder(new_order)
 
     def max_positions(self) -> int:
         return self.max_length

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from vaswani_plugin.modules.cache import KeyValueCache
 from vaswani_plugin.modules.layer_config import LayerConfig
 
 
@@ -127,7 +128,7 @@ class SelfAttention(MultiHeadAttention):
         x_BTD: Tensor,
         mask: Optional[Tensor] = None,
         causal: bool = False,
-        cache: Optional[dict[str, Tensor]] = None,
+        cache: Optional[KeyValueCache] = None,
         need_weights: bool = False,
     ) -> tuple[Tensor, Optional[Tensor]]:
         """
@@ -135,16 +136,13 @@ class SelfAttention(MultiHeadAttention):
             x_BTD: the sequence; with ``cache``, only its newest positions.
             mask: True where legal, broadcastable to (B, H, T, S).
             causal: position t sees 0..t; without ``mask`` and ``cache``.
-            cache: keys and values of the positions before; extended in place.
+            cache: keys and values of the positions before; extended by the new ones.
         """
         widths = [self.key_width, self.key_width, self.value_width]
         q, k, v = self.query_key_value(x_BTD).split(widths, dim=-1)
         q_BHTK, k_BHTK, v_BHTV = self.split_heads(q), self.split_heads(k), self.split_heads(v)
         if cache is not None:
-            if "self_key" in cache:
-                k_BHTK = torch.cat([cache["self_key"], k_BHTK], dim=2)
-                v_BHTV = torch.cat([cache["self_value"], v_BHTV], dim=2)
-            cache["self_key"], cache["self_value"] = k_BHTK, v_BHTV
+            k_BHTK, v_BHTV = cache.extend(k_BHTK, v_BHTV)
         return self.attend(q_BHTK, k_BHTK, v_BHTV, mask, causal, need_weights)
 
 
@@ -163,19 +161,19 @@ class CrossAttention(MultiHeadAttention):
         x_BTD: Tensor,
         memory_BSD: Tensor,
         mask: Optional[Tensor] = None,
-        cache: Optional[dict[str, Tensor]] = None,
+        cache: Optional[KeyValueCache] = None,
         need_weights: bool = False,
     ) -> tuple[Tensor, Optional[Tensor]]:
         """
         Args:
             mask: (B, 1, 1, S), True where the source position is a token.
-            cache: where the memory's keys and values are kept after the first step.
+            cache: where the memory's keys and values are kept from the first step on.
         """
-        if cache is not None and "cross_key" in cache:
-            k_BHSK, v_BHSV = cache["cross_key"], cache["cross_value"]
+        if cache is not None and cache.length > 0:
+            k_BHSK, v_BHSV = cache.stored()
         else:
             k, v = self.key_value(memory_BSD).split([self.key_width, self.value_width], dim=-1)
             k_BHSK, v_BHSV = self.split_heads(k), self.split_heads(v)
             if cache is not None:
-                cache["cross_key"], cache["cross_value"] = k_BHSK, v_BHSV
+                cache.extend(k_BHSK, v_BHSV)
         return self.attend(self.split_heads(self.query(x_BTD)), k_BHSK, v_BHSV, mask, False, need_weights)

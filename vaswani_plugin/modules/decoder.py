@@ -5,12 +5,10 @@ from typing import Optional
 from torch import Tensor, nn
 
 from vaswani_plugin.modules.attention import CrossAttention, SelfAttention
+from vaswani_plugin.modules.cache import LayerCache
 from vaswani_plugin.modules.feed_forward import FeedForward
 from vaswani_plugin.modules.layer_config import LayerConfig
 from vaswani_plugin.modules.sublayer import AddAndNorm
-
-LayerCache = dict[str, Tensor]
-"""Keys and values that one layer keeps between the steps of incremental decoding, each (B, H, ., .)."""
 
 
 class DecoderLayer(nn.Module):
@@ -37,9 +35,10 @@ class DecoderLayer(nn.Module):
         """Returns (B, T, D) and, if asked for, the weights over the memory (B, H, T, S)."""
         # One new position may see everything cached; a whole sequence is causal unless a mask says it all.
         causal = cache is None and self_mask is None
-        attended_BTD, _ = self.self_attention(x_BTD, self_mask, causal, cache)
+        target, source = (None, None) if cache is None else (cache.target, cache.memory)
+        attended_BTD, _ = self.self_attention(x_BTD, self_mask, causal, target)
         x_BTD = self.after_self_attention(x_BTD, attended_BTD)
-        attended_BTD, weights_BHTS = self.cross_attention(x_BTD, memory_BSD, memory_mask, cache, need_weights)
+        attended_BTD, weights_BHTS = self.cross_attention(x_BTD, memory_BSD, memory_mask, source, need_weights)
         x_BTD = self.after_cross_attention(x_BTD, attended_BTD)
         return self.after_feed_forward(x_BTD, self.feed_forward(x_BTD)), weights_BHTS
 
@@ -62,11 +61,13 @@ class Decoder(nn.Module):
     ) -> tuple[Tensor, Optional[Tensor]]:
         """
         Args:
-            x_BTD: embedded target, shifted right; with ``caches`` its newest position alone (T = 1).
+            x_BTD: embedded target, shifted right; with ``caches`` its newest position alone: T = 1, or several
+                hypotheses of each sentence side by side.
             memory_BSD: the encoder's output.
-            self_mask: (B, 1, T, T) causal mask and padding together; None means causal without padding.
+            self_mask: (B, 1, T, T) causal mask and padding together; None means causal without padding. With
+                ``caches``: which of the cached positions each hypothesis sees; None means all.
             memory_mask: (B, 1, 1, S), True at source tokens; None if the source has no padding.
-            caches: one dictionary per layer, empty before the first step, extended in place.
+            caches: one per layer, empty before the first step, extended in place.
             need_weights: also return the last layer's attention weights.
 
         Returns:
