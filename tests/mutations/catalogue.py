@@ -1,0 +1,8 @@
+"""All mutations."""
+
+from model_mutations import MODEL
+from search_mutations import SEARCH
+from tool_mutations import TOOLS
+from training_mutations import TRAINING
+
+CATALOGUE = [*MODEL, *TRAINING, *SEARCH, *TOOLS]

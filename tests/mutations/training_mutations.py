@@ -1,0 +1,188 @@
+"""Faults in the criterion, the schedule and the averaging of checkpoints: sections 5.3, 5.4 and 6.1."""
+
+from mutation import Mutation
+
+_AVERAGING = "checkpoints/averaging.py"
+_CRITERION = "criterions/label_smoothing.py"
+_PROJECTED = "criterions/projected_loss.py"
+_SCHEDULE = "optim/inverse_sqrt.py"
+
+_TEST_CHECKPOINTS = "unit/test_checkpoints.py"
+_TEST_CRITERION = "unit/test_label_smoothing.py"
+_TEST_PROJECTED = "unit/test_projected_loss.py"
+_TEST_SCHEDULE = "unit/test_schedule.py"
+
+TRAINING = [
+    # 5.4 label smoothing
+    Mutation(
+        "epsilon / V",
+        _CRITERION,
+        "share = epsilon / (log_probabilities_BTV.size(2) - 1)",
+        "share = epsilon / log_probabilities_BTV.size(2)",
+        _TEST_CRITERION,
+    ),
+    Mutation(
+        "smoothed over all ids but padding",
+        _CRITERION,
+        "-log_probabilities_BTV.sum(dim=2)",
+        "-(log_probabilities_BTV.sum(dim=2) - log_probabilities_BTV[..., 1])",
+        _TEST_CRITERION,
+    ),
+    Mutation(
+        "gold token gets a share too",
+        _CRITERION,
+        "return (1.0 - epsilon - share) * nll",
+        "return (1.0 - epsilon) * nll",
+        _TEST_CRITERION,
+    ),
+    Mutation(
+        "smoothed nll",
+        _CRITERION,
+        "return (1.0 - epsilon - share) * nll + share * all_ids, nll",
+        "return ((1.0 - epsilon - share) * nll + share * all_ids,) * 2",
+        _TEST_CRITERION,
+    ),
+    Mutation(
+        "padding counts in the smoothing",
+        _CRITERION,
+        ".sum(dim=2).masked_fill(~is_token_BT, 0.0)",
+        ".sum(dim=2)",
+        _TEST_CRITERION,
+    ),
+    Mutation(
+        "nll in nats",
+        _CRITERION,
+        'total("nll_loss") / max(num_tokens, 1) / math.log(2)',
+        'total("nll_loss") / max(num_tokens, 1)',
+        _TEST_CRITERION,
+    ),
+    Mutation(
+        "loss in nats",
+        _CRITERION,
+        'total("loss") / max(sample_size, 1) / math.log(2)',
+        'total("loss") / max(sample_size, 1)',
+        _TEST_CRITERION,
+    ),
+    Mutation(
+        "ignored prefix counted in the denominator",
+        _CRITERION,
+        'int(is_token.sum()) if self.ignore_prefix_size > 0 else sample["ntokens"]',
+        'sample["ntokens"]',
+        _TEST_CRITERION,
+    ),
+    Mutation(
+        "padding counted as right",
+        _CRITERION,
+        "(log_probabilities_BTV.argmax(2).eq(target) & is_token)",
+        "log_probabilities_BTV.argmax(2).eq(target)",
+        _TEST_CRITERION,
+    ),
+    # the same loss without the matrix of logits
+    Mutation(
+        "chunks: epsilon / V", _PROJECTED, "share = epsilon / (size - 1)", "share = epsilon / size", _TEST_PROJECTED
+    ),
+    Mutation("chunks: smoothed nll", _PROJECTED, "nll += token_nll", "nll += all_ids / size", _TEST_PROJECTED),
+    Mutation(
+        "chunks: gradient without the other ids' share",
+        _PROJECTED,
+        ".sub_((share * is_token).unsqueeze(1))",
+        "",
+        _TEST_PROJECTED,
+    ),
+    Mutation(
+        "chunks: gradient of the gold token",
+        _PROJECTED,
+        "excess = (share + epsilon - 1.0)",
+        "excess = (epsilon - 1.0)",
+        _TEST_PROJECTED,
+    ),
+    Mutation("chunks: gradient at padding", _PROJECTED, "(is_token / total)", "(1.0 / total)", _TEST_PROJECTED),
+    Mutation(
+        "chunks: matrix's gradient from the last chunk alone",
+        _PROJECTED,
+        "grad_weight += gradient.T",
+        "grad_weight = gradient.T",
+        _TEST_PROJECTED,
+    ),
+    Mutation(
+        "chunks: backward ignores what comes after",
+        _PROJECTED,
+        "(kept * gradients[0])",
+        "(kept * 1.0)",
+        _TEST_PROJECTED,
+    ),
+    Mutation(
+        "chunks: gradient kept in float16",
+        _PROJECTED,
+        "torch.float32 if precision == torch.float16 else precision",
+        "precision",
+        _TEST_PROJECTED,
+    ),
+    Mutation(
+        "chunks: softmax in half precision",
+        _PROJECTED,
+        "exact = torch.promote_types(weight_VD.dtype, torch.float32)",
+        "exact = weight_VD.dtype",
+        _TEST_PROJECTED,
+    ),
+    Mutation(
+        "chunks: highest logit not subtracted",
+        _PROJECTED,
+        "highest = logits.amax(dim=1)",
+        "highest = logits.amax(dim=1) * 0.0",
+        _TEST_PROJECTED,
+    ),
+    # 5.3 learning rate
+    Mutation(
+        "schedule one update behind",
+        _SCHEDULE,
+        "rate = self.rate(num_updates + 1)",
+        "rate = self.rate(max(num_updates, 1))",
+        _TEST_SCHEDULE,
+    ),
+    Mutation("exponent of the warm-up", _SCHEDULE, "warmup_updates**-1.5", "warmup_updates**-1.0", _TEST_SCHEDULE),
+    Mutation("rate without d_model", _SCHEDULE, "factor * d_model**-0.5 * min", "factor * min", _TEST_SCHEDULE),
+    Mutation("linear decay", _SCHEDULE, "min(update**-0.5,", "min(update**-1.0,", _TEST_SCHEDULE),
+    Mutation("no factor", _SCHEDULE, "return factor * d_model", "return d_model", _TEST_SCHEDULE),
+    # 6.1 averaging
+    Mutation("one checkpoint less", _AVERAGING, "return found[-last:]", "return found[1 - last :]", _TEST_CHECKPOINTS),
+    Mutation(
+        "checkpoints in alphabetical order",
+        _AVERAGING,
+        "sorted((int(match.group(1)), path)",
+        "sorted((match.group(1), path)",
+        _TEST_CHECKPOINTS,
+    ),
+    Mutation(
+        "the last checkpoint twice",
+        _AVERAGING,
+        "_updates_of(final) > _updates_of(found[-1])",
+        "_updates_of(final) >= _updates_of(found[-1])",
+        _TEST_CHECKPOINTS,
+    ),
+    Mutation(
+        "a tied matrix added once for each name",
+        _AVERAGING,
+        """        for name, total in sums.items():
+            total += state["model"][name]
+""",
+        """        for name, owner in owners.items():
+            sums[owner] += state["model"][name]
+""",
+        _TEST_CHECKPOINTS,
+    ),
+    Mutation(
+        "averaged in the checkpoints' precision",
+        _AVERAGING,
+        'newest["model"][name].double()',
+        'newest["model"][name].clone()',
+        _TEST_CHECKPOINTS,
+    ),
+    Mutation(
+        "averaged in float32",
+        _AVERAGING,
+        'newest["model"][name].double()',
+        'newest["model"][name].float()',
+        _TEST_CHECKPOINTS,
+    ),
+]
