@@ -37,7 +37,8 @@ start_recipe() {
   WORK=$(absolute "${WORK:-$ROOT/runs/$RECIPE}")
   VENV=$(absolute "${VENV:-$ROOT/.venv}")
   mkdir -p "$WORK/steps" "$WORK/logs"
-  if command -v flock >/dev/null; then
+  # A worker that follows the first one of a training uses what that one has locked and set up.
+  if [ -z "${FOLLOWS:-}" ] && command -v flock >/dev/null; then
     exec 9>"$WORK/lock"
     flock -n 9 || fail "another run is at work in $WORK; wait for it, or choose another WORK"
   fi
@@ -50,13 +51,17 @@ start_recipe() {
   trap 'say "interrupted; run it again to go on from here" >&2; exit 130' INT TERM
 }
 
+# is_done NAME COMMAND...: whether the step has succeeded before with the same arguments after the same earlier steps.
+is_done() { [ "$(cat "$WORK/steps/$1" 2>/dev/null)" = "$(printf '%s\n' "$CHAIN" "$@" | digest)" ]; }
+
 # step NAME COMMAND...: runs the command, a shell function as a rule, unless it has succeeded before with the same
 # arguments after the same earlier steps. What decides about the result must therefore be among the arguments.
 step() {
-  local name=$1 begun=$SECONDS status
+  local name=$1 begun=$SECONDS status known=
+  if [ -z "$REDO" ] && is_done "$@"; then known=yes; fi
+  CHAIN=$(printf '%s\n' "$CHAIN" "$@" | digest)
   shift
-  CHAIN=$(printf '%s\n' "$CHAIN" "$name" "$@" | digest)
-  if [ -z "$REDO" ] && [ "$(cat "$WORK/steps/$name" 2>/dev/null)" = "$CHAIN" ]; then
+  if [ -n "$known" ]; then
     say "$name: done before"
     return
   fi
@@ -82,6 +87,39 @@ step() {
   fi
   printf '%s\n' "$CHAIN" >"$WORK/steps/$name"
   say "$name: $(duration $((SECONDS - begun))), $(duration "$SECONDS") in all"
+}
+
+# The steps between clean text and training. They read TEXT, CLEAN, ENCODED, BINARY (folders), MODEL, DICTIONARY,
+# SOURCE_LANG and TARGET_LANG.
+vocabulary() {
+  vaswani vocabulary --size "$1" --output "$WORK/vocabulary" "$CLEAN/train.$SOURCE_LANG" "$CLEAN/train.$TARGET_LANG"
+}
+
+encode() {
+  rm -rf "$ENCODED"
+  mkdir -p "$ENCODED"
+  vaswani encode --model "$MODEL" --output "$ENCODED" "$CLEAN/train."* "$TEXT/valid."* "$TEXT/test."*
+}
+
+binarise() {
+  rm -rf "$BINARY"
+  fairseq-preprocess --source-lang "$SOURCE_LANG" --target-lang "$TARGET_LANG" --srcdict "$DICTIONARY" \
+    --joined-dictionary --trainpref "$ENCODED/train" --validpref "$ENCODED/valid" --testpref "$ENCODED/test" \
+    --destdir "$BINARY" --workers "$(cores)" >>"$LOG" 2>&1
+}
+
+# settle_checkpoints SETTINGS MAX_UPDATE: training goes on from the last checkpoint of the same settings, also after a
+# smaller MAX_UPDATE; checkpoints of other settings are put aside.
+settle_checkpoints() {
+  local settings=$1 last=$2 before=
+  if [ -e "$CHECKPOINTS/settings" ]; then before=$(<"$CHECKPOINTS/settings"); fi
+  if [ -d "$CHECKPOINTS" ] && { [ "${before% *}" != "$settings" ] || ((${before##* } > last)); }; then
+    say "the settings have changed: the earlier checkpoints are now in $CHECKPOINTS.before"
+    rm -rf "$CHECKPOINTS.before"
+    mv "$CHECKPOINTS" "$CHECKPOINTS.before"
+  fi
+  mkdir -p "$CHECKPOINTS"
+  printf '%s %s\n' "$settings" "$last" >"$CHECKPOINTS/settings"
 }
 
 # take_file FROM TO: a copy, unpacked when FROM is gzip.

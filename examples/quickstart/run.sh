@@ -64,35 +64,10 @@ clean() {
   vaswani clean --source "$TEXT/train.$1" --target "$TEXT/train.$2" --output "$CLEAN/train" --max-ratio 3
 }
 
-vocabulary() {
-  vaswani vocabulary --size "$1" --output "$WORK/vocabulary" "$CLEAN/train.$SOURCE_LANG" "$CLEAN/train.$TARGET_LANG"
-}
-
-encode() {
-  rm -rf "$ENCODED"
-  mkdir -p "$ENCODED"
-  vaswani encode --model "$MODEL" --output "$ENCODED" "$CLEAN/train."* "$TEXT/valid."* "$TEXT/test."*
-}
-
-binarise() {
-  rm -rf "$BINARY"
-  fairseq-preprocess --source-lang "$SOURCE_LANG" --target-lang "$TARGET_LANG" --srcdict "$DICTIONARY" \
-    --joined-dictionary --trainpref "$ENCODED/train" --validpref "$ENCODED/valid" --testpref "$ENCODED/test" \
-    --destdir "$BINARY" --workers "$(cores)" >>"$LOG" 2>&1
-}
-
-# train SETTINGS MAX_UPDATE ARCH SEED...: goes on from the last checkpoint of the same settings, also after a smaller
-# MAX_UPDATE; checkpoints of other settings are put aside.
+# train SETTINGS MAX_UPDATE
 train() {
-  local settings=$1 last=$2 before=
-  if [ -e "$CHECKPOINTS/settings" ]; then before=$(<"$CHECKPOINTS/settings"); fi
-  if [ -d "$CHECKPOINTS" ] && { [ "${before% *}" != "$settings" ] || ((${before##* } > last)); }; then
-    say "the settings have changed: the earlier checkpoints are now in $CHECKPOINTS.before"
-    rm -rf "$CHECKPOINTS.before"
-    mv "$CHECKPOINTS" "$CHECKPOINTS.before"
-  fi
-  mkdir -p "$CHECKPOINTS"
-  printf '%s %s\n' "$settings" "$last" >"$CHECKPOINTS/settings"
+  local settings=$1 last=$2
+  settle_checkpoints "$settings" "$last"
   fairseq-train "$BINARY" --user-dir vaswani_plugin --task vaswani_translation --arch "$ARCH" \
     --dropout "$DROPOUT" --criterion vaswani_label_smoothing --lr-scheduler vaswani_inverse_sqrt --warmup-updates "$WARMUP" \
     --lr-factor "$LR_FACTOR" --optimizer adam --adam-betas '(0.9,0.98)' --adam-eps 1e-9 --max-tokens "$MAX_TOKENS" \
