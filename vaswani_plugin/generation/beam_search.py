@@ -11,6 +11,7 @@ from torch import Tensor
 
 from vaswani_plugin.errors import UserError
 from vaswani_plugin.generation.alignment import align
+from vaswani_plugin.generation.candidates import likeliest
 from vaswani_plugin.generation.ensemble import EnsembleDecoder
 from vaswani_plugin.generation.length_penalty import length_penalty
 
@@ -143,23 +144,21 @@ class _Batch:
         Returns:
             log p of the prefix and of the new token (R, 2K, 2), the beam that it continues (R, 2K), the token (R, 2K).
         """
-        logits_V = self.decoder.step(self.tokens).view(len(self.sentences), self.beam, -1)
-        # Before some tokens are forbidden: they keep their share of the probability.
-        log_total = logits_V.logsumexp(dim=2, keepdim=True)
-        logits_V[..., self.rules.pad] = -math.inf
-        logits_V[..., self.rules.bos] = -math.inf
+        logits_V = self.decoder.step(self.tokens)
         length = self.tokens.size(2) - 1
-        if length < self.rules.settings.min_len:
-            # A sentence that may not grow must be able to end all the same.
-            too_short = self.max_lengths > length
-            logits_V[..., self.rules.eos].masked_fill_(too_short.unsqueeze(1), -math.inf)
+        end = logits_V[:, self.rules.eos].clone().view(len(self.sentences), self.beam, 1)
+        # Of one hypothesis no more than 2 K continuations can be among the 2 K of its sentence; three more than
+        # that, because up to three of them are then forbidden.
+        best, tokens, log_total = (
+            tensor.view(len(self.sentences), self.beam, -1) for tensor in likeliest(logits_V, 2 * self.beam + 3)
+        )
         full = self.max_lengths <= length
-        if full.any():
-            ending = logits_V[full][..., self.rules.eos].clone()
-            logits_V[full] = -math.inf
-            logits_V[full, :, self.rules.eos] = ending
-        # Of one hypothesis no more than 2 K continuations can be among the 2 K of its sentence.
-        best, tokens = logits_V.topk(min(2 * self.beam, logits_V.size(2)))
+        forbidden = tokens.eq(self.rules.pad) | tokens.eq(self.rules.bos) | full[:, None, None]
+        if length < self.rules.settings.min_len:
+            forbidden |= tokens.eq(self.rules.eos)
+        best = best.masked_fill(forbidden, -math.inf)
+        # A sentence that may not grow ends, whatever its length.
+        tokens[full, :, 0], best[full, :, 0] = self.rules.eos, end[full, :, 0]
         best = best - log_total
         total = (self.log_p.unsqueeze(2) + best).flatten(1)
         _, chosen = total.topk(min(2 * self.beam, total.size(1)))
