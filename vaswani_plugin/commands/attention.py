@@ -32,14 +32,13 @@ def run(options: Namespace) -> None:
     from vaswani_plugin.figures.attention_page import attention_page
     from vaswani_plugin.figures.drawing import draw_maps, load_figure_class
     from vaswani_plugin.figures.web_page import write_page
-    from vaswani_plugin.models.vaswani_transformer import VaswaniTransformer
+    from vaswani_plugin.inference.loading import open_model
 
     load_figure_class()  # before the work, not after it
-    folder = Path(options.output)
-    folder.mkdir(parents=True, exist_ok=True)
-    translator = VaswaniTransformer.from_pretrained(options.model)
+    translator = open_model(options.model)
     maps, target = maps_of_sentence(translator, options.source, options.target)
     print(f"source: {options.source}\ntarget: {target}")
+    folder = Path(options.output)
     write_page(folder / "attention.html", attention_page(maps, options.source, target))
     pictures = sum(1 for _ in draw_maps(maps, folder))
     print(f"{folder / 'attention.html'} and {pictures} pictures beside it, such as cross-layer1.png")

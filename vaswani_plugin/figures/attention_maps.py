@@ -42,7 +42,7 @@ class AttentionMaps:
         return (self.target[-1], *self.target[:-1]) if kind == "decoder" else self.source
 
 
-def attention_maps(model: nn.Module, source: Sequence[int], target: Sequence[int]) -> AttentionMaps:
+def attention_maps(model: Any, source: Sequence[int], target: Sequence[int]) -> AttentionMaps:
     """Runs ``model`` (a :class:`VaswaniTransformer`) over one pair and keeps every head's weights.
 
     The layers run as they always do. Beside each of them, its attention is computed once more on the same input by
@@ -55,8 +55,8 @@ def attention_maps(model: nn.Module, source: Sequence[int], target: Sequence[int
     Raises:
         ValueError: a side has more than ``LONGEST`` pieces, none at all, or only unknown ones.
     """
-    _check(source, model.encoder.dictionary, "source")  # type: ignore[arg-type, union-attr]
-    _check(target, model.decoder.dictionary, "target")  # type: ignore[arg-type, union-attr]
+    _check(source, model.encoder.dictionary, "source")
+    _check(target, model.decoder.dictionary, "target")
     device = next(model.parameters()).device
     source_BS = torch.tensor([list(source)], device=device)
     shifted_BT = torch.tensor([[target[-1], *target[:-1]]], device=device)
@@ -67,8 +67,8 @@ def attention_maps(model: nn.Module, source: Sequence[int], target: Sequence[int
         model(source_BS, lengths_B, shifted_BT)
     model.train(training)
     return AttentionMaps(
-        tuple(model.encoder.dictionary[index] for index in source),  # type: ignore[index, union-attr]
-        tuple(model.decoder.dictionary[index] for index in target),  # type: ignore[index, union-attr]
+        tuple(model.encoder.dictionary[index] for index in source),
+        tuple(model.decoder.dictionary[index] for index in target),
         {kind: torch.cat(layers).float().cpu().numpy() for kind, layers in recorded.items()},
     )
 

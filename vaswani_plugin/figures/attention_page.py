@@ -55,9 +55,9 @@ def attention_section(maps: AttentionMaps) -> str:
             '<svg preserveAspectRatio="none" aria-hidden="true"></svg>',
             '<div class="words right" role="group" aria-label="pieces that are looked at"></div></div>',
             '<p class="readout" aria-live="polite"></p>',
-            '<p class="quiet">Point at a piece, or move with Tab and the arrow keys, to see its links; Escape shows all '
-            "again. The stronger a line, the larger the weight; links below 0.02 are not drawn. All heads: one colour "
-            "each.</p>",
+            '<p class="quiet">Point at a piece, or move with Tab and the arrow keys, to see its links; Escape shows '
+            "all again. The stronger a line, the larger the weight; links below 0.02 are not drawn. All heads: "
+            "one colour each.</p>",
             "<noscript><p>This part needs JavaScript; the pictures beside this page show the same.</p></noscript>",
             embedded("attention-data", data),
             "</div>",

@@ -55,7 +55,8 @@ SCRIPT = r"""
   const colour = (head) => `hsl(${Math.round((360 * head) / data.heads + 210) % 360} 75% var(--link-light))`;
 
   function showWords() {
-    for (const [column, side, words] of [[left, "q", data.maps[view.kind].rows], [right, "k", data.maps[view.kind].columns]]) {
+    const map = data.maps[view.kind];
+    for (const [column, side, words] of [[left, "q", map.rows], [right, "k", map.columns]]) {
       column.replaceChildren(...words.map((word, place) => {
         const button = document.createElement("button");
         button.type = "button";
@@ -70,8 +71,8 @@ SCRIPT = r"""
         return button;
       }));
     }
-    root.querySelector(".links h3").textContent = data.maps[view.kind].looking;
-    root.querySelector(".links h3:last-of-type").textContent = data.maps[view.kind].seen;
+    root.querySelector(".links h3").textContent = map.looking;
+    root.querySelector(".links h3:last-of-type").textContent = map.seen;
     const count = Math.max(left.children.length, right.children.length);
     drawing.setAttribute("viewBox", `0 0 100 ${count}`);
     drawing.style.height = `${1.75 * count}rem`;
@@ -122,7 +123,7 @@ SCRIPT = r"""
       .map(([text, value]) => `${text} ${value.toFixed(2)}`).join(", ");
     const own = (side === "q" ? left : right).children[place].textContent;
     const among = heads().length > 1 ? ` (mean of ${heads().length} heads)` : "";
-    return side === "q" ? `${own} looks at ${named || "nothing"}${among}` : `${own} is seen by ${named || "none"}${among}`;
+    return `${own} ${side === "q" ? "looks at" : "is seen by"} ${named || "nothing"}${among}`;
   }
 
   function choose(word) {
@@ -157,7 +158,8 @@ SCRIPT = r"""
 
   function remember() {
     const head = view.head < 0 ? "all" : view.head + 1;
-    history.replaceState(null, "", `#${[view.kind, view.layer + 1, head, ...(view.word === null ? [] : [view.word])].join("-")}`);
+    const parts = [view.kind, view.layer + 1, head, ...(view.word === null ? [] : [view.word])];
+    history.replaceState(null, "", `#${parts.join("-")}`);
   }
 
   function recall() {
@@ -172,8 +174,10 @@ SCRIPT = r"""
   function show() {
     for (const [name, value] of [["kind", view.kind], ["layer", view.layer], ["head", view.head]])
       root.querySelector(`input[name="${name}"][value="${value}"]`).checked = true;
-    for (const label of root.querySelectorAll("[data-head]"))
-      label.style.setProperty("--colour", view.head < 0 && label.dataset.head >= 0 ? colour(label.dataset.head) : "transparent");
+    for (const label of root.querySelectorAll("[data-head]")) {
+      const coloured = view.head < 0 && label.dataset.head >= 0;
+      label.style.setProperty("--colour", coloured ? colour(label.dataset.head) : "transparent");
+    }
     showWords();
     if (view.word !== null && !root.querySelector(`[data-word="${view.word}"]`)) view.word = null;
     keepTabStop();
