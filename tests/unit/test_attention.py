@@ -51,6 +51,18 @@ def test_weights_of_three_tokens() -> None:
     torch.testing.assert_close(weights[0, 0, 2], torch.tensor([0.2483, 0.2483, 0.5035]), atol=5e-5, rtol=0)
 
 
+@pytest.mark.parametrize("d_k", [4, 16, 64, 256])
+def test_scaling_keeps_the_variance_of_scores(d_k: int) -> None:
+    """Why the paper scales: q k of independent components N(0, 1) has variance d_k, the scaled score 1.
+
+    log softmax moves the scores of a query by a constant, so their variance over the keys is that of its logarithms.
+    """
+    q, k = random(1, 1, 2000, d_k, seed=1), random(1, 1, 500, d_k, seed=2)
+    _, weights = attention(q, k, torch.zeros(1, 1, 500, 1, dtype=torch.float64))
+    assert (q @ k.transpose(-2, -1)).var(-1).mean().item() == pytest.approx(d_k, rel=0.1)
+    assert weights.log().var(-1).mean().item() == pytest.approx(1.0, rel=0.1)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_illegal_connections_weigh_exactly_zero(dtype: torch.dtype) -> None:
     q, k, v = (random(2, 3, n, 6, seed=n, dtype=dtype) for n in (4, 5, 5))
@@ -112,6 +124,18 @@ def test_multi_head_attention_with_free_widths(need_weights: bool) -> None:
         expected = reference.multi_head(x[0].numpy(), inputs[-1][0].numpy(), weights_of_heads)
         np.testing.assert_allclose(result[0].detach().numpy(), expected, atol=1e-12)
         assert (weights is not None) == need_weights
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_weights_are_dropped_in_training_only(need_weights: bool) -> None:
+    config = LayerConfig(d_model=12, num_heads=3, d_k=5, d_v=2, attention_dropout=0.5)
+    module = SelfAttention(config).double().eval()
+    randomize(module)
+    x = random(1, 4, 12, seed=4)
+    expected = reference.multi_head(x[0].numpy(), x[0].numpy(), numpy_attention(module, config))
+    for _ in range(3):
+        np.testing.assert_allclose(module(x, need_weights=need_weights)[0][0].detach(), expected, atol=1e-12)
+    assert not torch.equal(module.train()(x)[0], module(x)[0])
 
 
 def test_bias_switch_adds_all_four_biases_as_torch_has_them() -> None:

@@ -160,6 +160,16 @@ def test_shortest_output() -> None:
     assert len(search(models(1), [[4, EOS]], min_len=4, max_len_a=0, max_len_b=2)[0][0]["tokens"]) == 3
 
 
+@pytest.mark.parametrize("shortest", [1, 2])
+def test_shortest_output_is_among_the_longer_ones(shortest: int) -> None:
+    """Every output of at least so many tokens stays possible, no shorter one does."""
+    found = search(models(2), SOURCES[:2], beam=250, alpha=0.0, max_len_a=0, max_len_b=3, min_len=shortest, nbest=5)
+    for source, hypotheses in zip(SOURCES, found):
+        allowed = [tokens for _, tokens in exhaustive(models(2), source, 3, 0.0) if len(tokens) > shortest]
+        assert [tuple(h["tokens"].tolist()) for h in hypotheses[:5]] == allowed[:5]
+        assert len(allowed[0]) == shortest + 1
+
+
 def test_model_limit_bounds_the_output() -> None:
     model = build(9, learned_positions=True, max_target_positions=6)
     discourage_end(model)
@@ -191,6 +201,19 @@ def test_alignment_points_at_the_largest_weight() -> None:
         weights = model(torch.tensor([source]), None, torch.tensor([[EOS, *tokens[:-1]]]))[1]["attn"][0][0]
         best = weights[: len(tokens) - 1, : len(source) - 1].argmax(dim=1).tolist()
         assert hypotheses[0]["alignment"] == list(zip(best, range(len(tokens) - 1))), row
+
+
+def test_alignment_of_an_ensemble_averages_the_weights() -> None:
+    ensemble = models(1, 2)
+    sample = collate([SOURCES[2]])
+    ((hypothesis, *_),) = BeamSearch(ensemble, WORDS, SearchSettings(min_len=3), "soft").generate(ensemble, sample)
+    tokens = hypothesis["tokens"].tolist()
+    shifted = torch.tensor([[EOS, *tokens[:-1]]])
+    each = [model(sample["net_input"]["src_tokens"], None, shifted)[1]["attn"][0][0] for model in ensemble]
+    expected = (each[0] + each[1]) / 2
+    # A row of weights for each output token, which fairseq writes with six digits.
+    got = torch.tensor([[float(weight) for weight in row] for row in hypothesis["alignment"]])
+    torch.testing.assert_close(got, expected.float(), atol=1e-5, rtol=0)
 
 
 def test_not_a_number_is_refused() -> None:

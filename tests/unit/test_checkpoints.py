@@ -64,6 +64,16 @@ def test_half_precision_is_averaged_without_rounding_back(tmp_path: Path) -> Non
     assert read_checkpoint(tmp_path / "mean.pt")["model"]["extra"].item() == 1.00048828125
 
 
+def test_sums_are_float64(tmp_path: Path) -> None:
+    """In float32 1 + 2^-24 is 1, twice over; the mean of the three is (1 + 2^-23) / 3."""
+    paths = [save(tmp_path / f"{n}.pt", value, n) for n, value in enumerate((1.0, 2.0**-24, 2.0**-24))]
+    average_checkpoints(paths, tmp_path / "mean.pt")
+    mean = read_checkpoint(tmp_path / "mean.pt")["model"]["encoder.weight"]
+    expected = torch.tensor((1 + 2.0**-23) / 3, dtype=torch.float64).float()
+    assert expected.item() != torch.tensor(1 / 3).item()
+    assert (mean == expected).all()
+
+
 def test_one_checkpoint_is_its_own_mean(tmp_path: Path) -> None:
     path = save(tmp_path / "1.pt", 0.1, 1)
     average_checkpoints([path], tmp_path / "mean.pt")

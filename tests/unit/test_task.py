@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from toy_task import build, dictionary
 
 from vaswani_plugin.generation.beam_search import BeamSearch
@@ -54,6 +55,23 @@ def test_what_the_papers_search_lacks_is_fairseqs_and_said(
     assert search.alpha == 0.6
     assert not search.normalize_scores
     assert f"{named}: fairseq's search is used; its scores are log p / ((5 + n) / 6)^0.6" in caplog.text
+
+
+def test_fairseqs_search_is_scored_as_the_paper_scores() -> None:
+    """log p / ((5 + n) / 6)^0.6, best first, for hypotheses of several lengths."""
+    model = build(9).float()
+    words = dictionary(9)
+    made = VaswaniTranslationTask(VaswaniTranslationConfig(), words, words).build_generator(
+        [model], Namespace(no_repeat_ngram_size=2, beam=8, nbest=8, max_len_a=0, max_len_b=6)
+    )
+    source = torch.tensor([[5, 8, 4, 2]])
+    sample = {"net_input": {"src_tokens": source, "src_lengths": torch.tensor([4]), "prev_output_tokens": source}}
+    (hypotheses,) = made.generate([model], sample)
+    assert len({len(hypothesis["tokens"]) for hypothesis in hypotheses}) > 1
+    scores = [float(hypothesis["score"]) for hypothesis in hypotheses]
+    totals = [(float(h["positional_scores"].sum()), len(h["tokens"])) for h in hypotheses]
+    assert scores == pytest.approx([log_p / ((5 + n) / 6) ** 0.6 for log_p, n in totals], abs=1e-5)
+    assert scores == sorted(scores, reverse=True)
 
 
 def test_alignment_in_both_searches() -> None:
