@@ -6,7 +6,7 @@ A module imports what it runs inside ``run``, so that the help of all tools cost
 from argparse import ArgumentParser, Namespace
 from typing import Protocol
 
-from vaswani_plugin.commands import average, clean, encode, score, user_dir, vocabulary
+from vaswani_plugin.commands import attention, average, clean, encode, package, score, translate, user_dir, vocabulary
 
 
 class Command(Protocol):
@@ -20,4 +20,4 @@ class Command(Protocol):
     def run(self, options: Namespace) -> None: ...
 
 
-COMMANDS: tuple[Command, ...] = (user_dir, clean, vocabulary, encode, average, score)
+COMMANDS: tuple[Command, ...] = (user_dir, clean, vocabulary, encode, average, score, package, translate, attention)

@@ -69,6 +69,32 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
         )
         return cls(config, encoder, decoder)
 
+    @classmethod
+    def from_pretrained(
+        cls, model_dir: Any, checkpoint_file: str = "model.pt", data_name_or_path: Any = ".", **settings: Any
+    ) -> Any:
+        """A trained model that translates raw text: ``from_pretrained(folder).translate("Hello world.")``.
+
+        A folder made by ``vaswani package`` needs nothing else.
+
+        Args:
+            model_dir: folder of the checkpoint.
+            checkpoint_file: its name; several, separated by ``:``, are an ensemble.
+            data_name_or_path: folder of the dictionaries; one that begins with "." counts from ``model_dir``.
+            settings: what fairseq's flags would set, such as ``bpe="sentencepiece"``, ``sentencepiece_model=FILE``,
+                ``length_penalty_alpha=1.0``, ``source_lang="en"``.
+
+        Returns:
+            A :class:`vaswani_plugin.inference.translator.Translator`, fairseq's hub interface.
+
+        Raises:
+            ValueError: a file that is missing or damaged, or does not go with the others; the sentence names it.
+        """
+        # What uses a model is no part of it, and is imported only where it is used.
+        from vaswani_plugin.inference.loading import load_translator
+
+        return load_translator(model_dir, checkpoint_file, data_name_or_path, **settings)
+
     def forward(
         self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, **kwargs: Any
     ) -> tuple[Tensor, dict[str, Any]]:

@@ -1,0 +1,1 @@
+"""A trained model in use: loading, raw text to raw text, model folders, streams of lines."""

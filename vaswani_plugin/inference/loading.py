@@ -1,0 +1,97 @@
+"""Opening a trained model: a folder of ``vaswani package``, or checkpoint, dictionaries and vocabulary by name."""
+
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+from fairseq import hub_utils
+
+from vaswani_plugin.checkpoints.reading import read_checkpoint
+from vaswani_plugin.errors import UserError
+from vaswani_plugin.inference.translator import Translator
+from vaswani_plugin.tasks.vaswani_translation import PAPER_SEARCH, VaswaniTranslationTask
+
+WEIGHTS = "model.pt"
+SEGMENTATION = "sentencepiece.bpe.model"
+"""The names that fairseq's from_pretrained looks for in a model's folder."""
+SETTINGS = "model.json"
+"""What went into the folder, for people."""
+
+
+def open_model(folder: str | os.PathLike[str]) -> Translator:
+    """A folder made by ``vaswani package``, quietly: for commands whose output is not fairseq's log.
+
+    Raises:
+        ValueError: the folder is missing, is no such folder, or its files do not go together.
+    """
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
+    return load_translator(folder)
+
+
+def load_translator(
+    model_dir: str | os.PathLike[str],
+    checkpoint_file: str = WEIGHTS,
+    data_name_or_path: str | os.PathLike[str] = ".",
+    **settings: Any,
+) -> Translator:
+    """See :meth:`VaswaniTransformer.from_pretrained`."""
+    folder = Path(model_dir)
+    if not folder.is_dir():
+        raise UserError(f"{folder} is not a folder: give the folder of a model, such as `vaswani package` makes")
+    for name in checkpoint_file.split(os.pathsep):
+        if not (folder / name).is_file():
+            raise UserError(
+                f"{folder} has no {name}: name the checkpoint with checkpoint_file, or make a model's folder with "
+                f"`vaswani package {folder} FOLDER`"
+            )
+    data = str(data_name_or_path)
+    data_folder = folder / data if data.startswith(".") else Path(data)
+    if not data_folder.is_dir():
+        raise UserError(
+            f"{data_folder} is not a folder: data_name_or_path is where fairseq-preprocess wrote dict.*.txt"
+        )
+    if settings.get("sentencepiece_model") is not None:
+        settings = {"bpe": "sentencepiece", **settings}
+    try:
+        # A leading "." means the model's folder to fairseq; any other relative path is taken from the current one.
+        loaded = hub_utils.from_pretrained(
+            str(folder), checkpoint_file, str(data_folder.resolve()), archive_map={}, **{**PAPER_SEARCH, **settings}
+        )
+    except FileNotFoundError as error:
+        raise UserError(
+            f"{error.filename or error}: there is no such file; data_name_or_path is where fairseq-preprocess wrote "
+            "dict.*.txt"
+        ) from error
+    except RuntimeError as error:
+        if "Error(s) in loading state_dict" not in str(error):
+            raise
+        raise UserError(_mismatch(folder / checkpoint_file.split(os.pathsep)[0], data_folder)) from error
+    except Exception as error:
+        if "infer language pair" in str(error):
+            raise UserError(
+                f"{data_folder} does not tell the languages: give source_lang and target_lang, as in dict.en.txt"
+            ) from error
+        raise
+    task = loaded["task"]
+    if not isinstance(task, VaswaniTranslationTask):
+        raise UserError(
+            f"{folder / checkpoint_file} was trained with --task {loaded['args'].task._name}, not vaswani_translation: "
+            "use fairseq's own from_pretrained for it"
+        )
+    return Translator(loaded["args"], task, loaded["models"])
+
+
+def _mismatch(checkpoint: Path, data: Path) -> str:
+    rows = sorted(
+        {
+            len(matrix)
+            for name, matrix in read_checkpoint(checkpoint, weights=False)["model"].items()
+            if name.endswith("embedding.weight")
+        }
+    )
+    sizes = " and ".join(map(str, rows)) or "other"
+    return (
+        f"{checkpoint} does not go with the dictionaries in {data}: it has {sizes} rows of embeddings; give the folder "
+        "of the data that it was trained on"
+    )
