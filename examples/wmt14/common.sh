@@ -4,11 +4,12 @@ EXAMPLES=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 source "$EXAMPLES/recipe.sh"
 SHARED=$EXAMPLES/wmt14
 
-# begin: what start_recipe does, and the names of what is in WORK.
+# begin: what start_recipe does, and the names of what is in WORK; after choose_size also RUN, that size's folder.
 begin() {
   start_recipe
   ARCHIVES=$WORK/archives TEXT=$WORK/text CLEAN=$WORK/clean ENCODED=$WORK/encoded BINARY=$WORK/binary
   MODEL=$WORK/vocabulary.model DICTIONARY=$WORK/vocabulary.dict.txt
+  if [ -n "${SIZE:-}" ]; then RUN=$WORK/$SIZE CHECKPOINTS=$WORK/$SIZE/checkpoints; fi
   cd "$ROOT"
 }
 
@@ -18,7 +19,7 @@ after() {
   CHAIN=$(<"$WORK/steps/$1")
 }
 
-# choose_size base|big: sets SIZE, RUN (where it goes in WORK), CHECKPOINTS, and what the paper has for that size.
+# choose_size base|big: sets SIZE and what the paper has for that size.
 choose_size() {
   SIZE=$1
   case $SIZE in
@@ -26,6 +27,4 @@ choose_size() {
     big) PAPER_ARCH=$BIG_ARCH PAPER_UPDATES=300000 SAVE_EVERY=600 AVERAGED=20 ;;
     *) fail "'$SIZE' is neither base nor big, the two models of the paper" ;;
   esac
-  RUN=$WORK/$SIZE
-  CHECKPOINTS=$RUN/checkpoints
 }

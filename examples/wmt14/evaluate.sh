@@ -5,12 +5,13 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 BATCH_SIZE=${BATCH_SIZE:-64}
 TFLOPS=${TFLOPS:-}
 require_numbers 1 BATCH_SIZE
-begin
+WORK=$(absolute "${WORK:-$ROOT/runs/$RECIPE}")
 if (($# == 0)); then
   [ -e "$WORK/last_trained" ] || fail "train.sh has not been run to its end in $WORK: run it first"
   set -- "$(<"$WORK/last_trained")"
 fi
 choose_size "$1"
+begin
 after "train-$SIZE" "train.sh $SIZE"
 AVERAGED=$(<"$RUN/averaged")
 LAST=$CHECKPOINTS/checkpoint_last.pt
@@ -23,16 +24,9 @@ average() {
 translate() {
   fairseq-generate "$BINARY" --user-dir "$ROOT/vaswani_plugin" --task vaswani_translation \
     --source-lang "$SOURCE_LANG" --target-lang "$TARGET_LANG" --path "$1" --gen-subset "$2" \
-    --bpe sentencepiece --sentencepiece-model "$MODEL" --batch-size "$BATCH_SIZE" 2>>"$LOG" >"$RUN/$3.txt.tmp"
+    --bpe sentencepiece --sentencepiece-model "$MODEL" --batch-size "$BATCH_SIZE" 2>"$RUN/$3.log" >"$RUN/$3.txt.tmp" ||
+    { cat "$RUN/$3.log" >>"$LOG"; return 1; }
   mv "$RUN/$3.txt.tmp" "$RUN/$3.txt"
-}
-
-perplexity() {
-  fairseq-validate "$BINARY" --user-dir "$ROOT/vaswani_plugin" --task vaswani_translation --path "$LAST" \
-    --source-lang "$SOURCE_LANG" --target-lang "$TARGET_LANG" \
-    --valid-subset valid --batch-size "$BATCH_SIZE" --log-format json >"$RUN/validate.log.tmp" 2>&1 ||
-    { cat "$RUN/validate.log.tmp" >>"$LOG"; return 1; }
-  mv "$RUN/validate.log.tmp" "$RUN/validate.log"
 }
 
 score() {
@@ -43,7 +37,6 @@ step "average-$SIZE" average "$AVERAGED"
 step "test-averaged-$SIZE" translate "$RUN/averaged.pt" test test_averaged
 step "test-last-$SIZE" translate "$LAST" test test_last
 step "development-last-$SIZE" translate "$LAST" valid development_last
-step "perplexity-$SIZE" perplexity
 step "score-$SIZE" score "$(cat "$SHARED/report.py" | digest)" "$TFLOPS"
 # The one evaluated last, be it base or big.
 cp "$RUN/score.json" "$WORK/score.json.tmp"

@@ -25,7 +25,7 @@ _TELL_EVERY = 20.0
 
 
 def megabytes(count: float) -> str:
-    return f"{count / 1e6:,.1f} MB"
+    return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count:,.0f} bytes"
 
 
 def say(text: str) -> None:

@@ -124,9 +124,11 @@ def plan(text: Text, workers: int, most_tokens: int, wanted: int) -> Update:
 
 
 def read_lengths(binary: Path, source: str, target: str) -> tuple[np.ndarray, np.ndarray]:
-    pair = f"train.{source}-{target}"
-    sides = [MMapIndexedDataset(str(binary / f"{pair}.{language}")).sizes for language in (source, target)]
-    return np.asarray(sides[0]), np.asarray(sides[1])
+    def of(language: str) -> np.ndarray:
+        dataset = MMapIndexedDataset(str(binary / f"train.{source}-{target}.{language}"))
+        return np.array(dataset.sizes)  # a copy: the memory goes with the dataset
+
+    return of(source), of(target)
 
 
 def main() -> None:

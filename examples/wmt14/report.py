@@ -59,7 +59,7 @@ def test_scores(hypothesis: Path, reference: Path, language: str) -> dict[str, A
 
 
 def statistics(log: Path, kind: str) -> list[dict[str, float]]:
-    """The values that fairseq logged as JSON, at least one."""
+    """The values that fairseq logged as JSON, at least one, of all starts of a training."""
     lines = log.read_bytes().decode("utf-8", "replace").split("\n")
     found = [json.loads(match[2]) for line in lines if (match := _STATISTICS.search(line)) and match[1] == kind]
     if not found:
@@ -104,14 +104,14 @@ def speed(log: Path) -> float:
 def collect(run: Path, text: Path, language: str, tflops: float) -> dict[str, Any]:
     reference = text / f"test.{language}"
     last = test_scores(run / "test_last.txt", reference, language)
-    valid = statistics(run / "validate.log", "valid")[-1]
     return {
         **test_scores(run / "test_averaged.txt", reference, language),
         "averaged_checkpoints": int((run / "averaged").read_text()),
         "last_checkpoint": last,
         "development": {
             **scores(run / "development_last.txt", text / f"valid.{language}", language),
-            "perplexity": 2 ** valid["nll_loss"],
+            # Training ends with a look at the development set; 2 to the power of the loss without its smoothing.
+            "perplexity": statistics(run / "train.log", "valid")[-1]["valid_ppl"],
         },
         "training": training(run, tflops),
         "search_tokens_per_second": speed(run / "test_averaged.log"),
