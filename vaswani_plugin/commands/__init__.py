@@ -6,7 +6,18 @@ A module imports what it runs inside ``run``, so that the help of all tools cost
 from argparse import ArgumentParser, Namespace
 from typing import Protocol
 
-from vaswani_plugin.commands import attention, average, clean, encode, package, score, translate, user_dir, vocabulary
+from vaswani_plugin.commands import (
+    attention,
+    average,
+    clean,
+    encode,
+    package,
+    report,
+    score,
+    translate,
+    user_dir,
+    vocabulary,
+)
 
 
 class Command(Protocol):
@@ -20,4 +31,15 @@ class Command(Protocol):
     def run(self, options: Namespace) -> None: ...
 
 
-COMMANDS: tuple[Command, ...] = (user_dir, clean, vocabulary, encode, average, score, package, translate, attention)
+COMMANDS: tuple[Command, ...] = (
+    user_dir,
+    clean,
+    vocabulary,
+    encode,
+    average,
+    score,
+    package,
+    translate,
+    attention,
+    report,
+)

@@ -14,12 +14,11 @@ STYLE = """
   --raised: #20252a; --accent: #7db8f5; --bad: #ff8a80; --link-light: 64%; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1rem; max-width: 70rem; background: var(--back); color: var(--text);
-  font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
+  font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: break-word; }
 h1 { font-size: 1.5rem; margin: 0 0 .5rem; } h2 { font-size: 1.2rem; margin: 2rem 0 .5rem; }
 p { max-width: 46rem; margin: .5rem 0; } .quiet { color: var(--quiet); } .bad { color: var(--bad); }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .75rem .3rem 0; border-bottom: 1px solid var(--line); }
-th { overflow-wrap: normal; }
 pre, code { font: .875rem/1.45 ui-monospace, monospace; }
 pre { white-space: pre-wrap; background: var(--raised); padding: .6rem .8rem; border-radius: .4rem; }
 .scroll { overflow-x: auto; }
