@@ -4,10 +4,12 @@ from mutation import Mutation
 
 _SEARCH = "generation/beam_search.py"
 _ENSEMBLE = "generation/ensemble.py"
+_STEPS = "generation/model_steps.py"
 _PENALTY = "generation/length_penalty.py"
 _TASK = "tasks/vaswani_translation.py"
 
 _TEST_SEARCH = "unit/test_beam_search.py"
+_TEST_STEPS = "unit/test_model_steps.py"
 _TEST_TASK = "unit/test_task.py"
 _PLAIN = f"{_TEST_SEARCH}::test_plain_search_finds_the_same"
 
@@ -48,9 +50,25 @@ SEARCH = [
     Mutation(
         "padding may be chosen",
         _SEARCH,
-        "V[..., self.rules.pad] = -math.inf",
-        "V[..., self.rules.bos] = -math.inf",
+        "tokens.eq(self.rules.pad) | tokens.eq(self.rules.bos)",
+        "tokens.eq(self.rules.bos)",
         _PLAIN,
+    ),
+    Mutation("forbidden tokens take others' places", _SEARCH, "2 * self.beam + 3", "2 * self.beam", _PLAIN),
+    Mutation("logits not normalised", _SEARCH, "best = best - log_total", "pass", _PLAIN),
+    Mutation(
+        "normalised by the likeliest tokens of another row",
+        "generation/candidates.py",
+        "highest + total.log()",
+        "highest.max() + total.log()",
+        _PLAIN,
+    ),
+    Mutation(
+        "log-probabilities of every chunk but the last forgotten",
+        "generation/candidates.py",
+        "torch.cat(log_total)",
+        "log_total[-1].expand(logits_NV.size(0), 1)",
+        "unit/test_candidates.py",
     ),
     # stopping
     Mutation(
@@ -90,7 +108,7 @@ SEARCH = [
         _SEARCH,
         "if length < self.rules.settings.min_len:",
         "if 0 < self.rules.settings.min_len >= length:",
-        f"{_TEST_SEARCH}::test_shortest_output",
+        f"{_TEST_SEARCH}::test_shortest_output_is_among_the_longer_ones",
     ),
     Mutation(
         "blank line is translated",
@@ -98,6 +116,42 @@ SEARCH = [
         ".masked_fill(lengths.eq(0), 0)",
         "",
         f"{_TEST_SEARCH}::test_blank_line_in_blank_line_out",
+    ),
+    # what is kept between the steps
+    Mutation(
+        "past of a hypothesis not reordered",
+        _STEPS,
+        "self.past_RKn[sentences.unsqueeze(1), origins]",
+        "self.past_RKn[sentences]",
+        _TEST_STEPS,
+    ),
+    Mutation(
+        "fairseq's incremental state: every hypothesis continues the first",
+        _STEPS,
+        "* origins.size(1) + origins)",
+        "* origins.size(1) + origins * 0)",
+        _TEST_STEPS,
+    ),
+    Mutation(
+        "keys and values of a sentence that left",
+        "modules/cache.py",
+        "tensor[moved] = tensor[rows[moved]]",
+        "pass",
+        _TEST_STEPS,
+    ),
+    Mutation(
+        "keys and values not reordered",
+        "modules/cache.py",
+        "keys.index_select(0, rows), values.index_select(0, rows)",
+        "keys, values",
+        "unit/test_model.py",
+    ),
+    Mutation(
+        "every step at position 0 in the beam search",
+        "models/sequence_decoder.py",
+        "embedded_BKD + table[:, -1:]",
+        "embedded_BKD + table[:, :1]",
+        _TEST_STEPS,
     ),
     # ensembles
     Mutation(
@@ -112,7 +166,7 @@ SEARCH = [
         "generation/alignment.py",
         ").mean(dim=0)",
         ")[0]",
-        f"{_TEST_SEARCH}::test_alignment_points_at_the_largest_weight",
+        "unit/test_alignments.py",
     ),
     # the task's defaults
     Mutation("beam 5", _TASK, '"beam": 4', '"beam": 5', _TEST_TASK),

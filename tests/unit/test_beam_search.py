@@ -203,19 +203,6 @@ def test_alignment_points_at_the_largest_weight() -> None:
         assert hypotheses[0]["alignment"] == list(zip(best, range(len(tokens) - 1))), row
 
 
-def test_alignment_of_an_ensemble_averages_the_weights() -> None:
-    ensemble = models(1, 2)
-    sample = collate([SOURCES[2]])
-    ((hypothesis, *_),) = BeamSearch(ensemble, WORDS, SearchSettings(min_len=3), "soft").generate(ensemble, sample)
-    tokens = hypothesis["tokens"].tolist()
-    shifted = torch.tensor([[EOS, *tokens[:-1]]])
-    each = [model(sample["net_input"]["src_tokens"], None, shifted)[1]["attn"][0][0] for model in ensemble]
-    expected = (each[0] + each[1]) / 2
-    # A row of weights for each output token, which fairseq writes with six digits.
-    got = torch.tensor([[float(weight) for weight in row] for row in hypothesis["alignment"]])
-    torch.testing.assert_close(got, expected.float(), atol=1e-5, rtol=0)
-
-
 def test_not_a_number_is_refused() -> None:
     (model,) = models(1)
     with torch.no_grad():
