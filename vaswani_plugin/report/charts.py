@@ -8,7 +8,8 @@ from vaswani_plugin.figures.web_page import escape
 
 STYLE = """
 .charts { display: grid; gap: 1rem 1.5rem; grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); }
-figure { margin: 0; } figcaption { font-weight: 600; } figcaption span { font-weight: 400; margin-left: .75rem; white-space: nowrap; }
+figure { margin: 0; } figcaption { font-weight: 600; } figcaption span { font-weight: 400; margin-left: .75rem;
+  white-space: nowrap; }
 figcaption span::before { content: ""; display: inline-block; width: .9rem; height: .25rem; margin-right: .3rem;
   vertical-align: middle; background: var(--series); }
 .series0 { --series: #0b72b9; } .series1 { --series: #c4511d; }

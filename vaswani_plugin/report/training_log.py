@@ -25,7 +25,7 @@ class TrainingLog:
     """``training`` and ``validation`` have one entry for each logged update, in the order of updates.
 
     The keys are fairseq's without "valid_": loss, nll_loss, ppl, wps, lr, num_updates, bleu and others. ``remarks``
-    are the last lines that are warnings, errors or no log at all, which is where a crash leaves its reason.
+    are the last warnings and errors, and what stands after the last message, where a crash leaves its reason.
     """
 
     path: Path
@@ -60,17 +60,20 @@ def read_training_log(path: Path) -> TrainingLog:
     log = TrainingLog(path)
     training: dict[int, Statistics] = {}
     validation: dict[int, Statistics] = {}
+    continued: list[str] = []
+    trouble = False
     for raw in raw_lines(path):
         line = raw.decode("utf-8", "replace").rstrip()
         matched = _LINE.fullmatch(line)
         if matched is None:
-            if line:
-                log.remarks.append(line)
+            continued += [line] if line else []
             continue
         time, level, name, text = matched.groups()
         log.first_time, log.last_time = log.first_time or time, time
-        if level not in ("INFO", "DEBUG"):
-            log.remarks.append(line)
+        # Lines without a head belong to the message before them: a model's layers, or a traceback.
+        log.remarks += continued if trouble else []
+        continued, trouble = [], level not in ("INFO", "DEBUG")
+        log.remarks += [line] if trouble else []
         if name == "train_inner":
             _keep(training, _statistics(text, _TRAINING_VALUE.findall))
         elif name == "valid":
@@ -84,6 +87,8 @@ def read_training_log(path: Path) -> TrainingLog:
             log.finished = True
         elif started := _COMMAND.fullmatch(text):
             log.versions, log.command = started.groups()
+    # What follows the last message of all is how a run that was broken off has ended.
+    log.remarks += continued
     log.training = [training[update] for update in sorted(training)]
     log.validation = [validation[update] for update in sorted(validation)]
     del log.remarks[:-_REMARKS_SHOWN]

@@ -21,6 +21,7 @@ from vaswani_plugin.generation.fairseq_search import (
     flags_of_fairseqs_search,
 )
 from vaswani_plugin.models.sequence_encoder import UNLIMITED_LENGTH
+from vaswani_plugin.provenance import provenance
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +76,12 @@ class VaswaniTranslationTask(TranslationTask):
                 f"--max-source-positions {limits[0]} or --max-target-positions {limits[1]} tokens"
             )
         return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """fairseq's; a model that is built to be trained also writes into the log where it comes from."""
+        if not from_checkpoint:
+            logger.info(provenance())
+        return super().build_model(cfg, from_checkpoint)
 
     def build_generator(
         self,
