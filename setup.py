@@ -18,7 +18,7 @@ setup(
     license_files=["LICENSE"],
     python_requires=">=3.10",
     packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*"]),
-    package_data={PACKAGE: ["py.typed"]},
+    package_data={PACKAGE: ["py.typed", "configs/*.yaml"]},
     # fairseq is needed too, but its newest release on PyPI cannot be installed on today's Python, so that pip would
     # stop there: scripts/build_fairseq.py brings one that can, and importing the plugin without any says so.
     install_requires=["torch>=2.6", "numpy", "omegaconf>=2.0.6", "sentencepiece>=0.2", "sacrebleu>=2.3", "sacremoses"],
