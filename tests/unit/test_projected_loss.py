@@ -30,6 +30,7 @@ def _chunks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     elements: Optional[int] = request.param
     if elements is not None:
         monkeypatch.setattr(projected_loss, "_CHUNK_ELEMENTS", elements)
+        monkeypatch.setattr(projected_loss, "_FEWEST_TOKENS", 1)
 
 
 @pytest.mark.usefixtures("_chunks")
@@ -63,6 +64,18 @@ def test_large_logits_do_not_overflow() -> None:
     expected, _ = plain(features.double() * 1e4, weight.double(), target, is_token, 0.1)
     assert torch.isfinite(loss)
     torch.testing.assert_close(loss.double(), expected, rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("offset", [0.0, 3e4])
+def test_an_offset_of_all_logits_costs_no_precision(offset: float) -> None:
+    """Logits near 30,000 are multiples of 1/512 in float32, and so is a loss made of them."""
+    generator = torch.Generator().manual_seed(3)
+    weight = torch.cat([torch.randint(-6, 7, (50, 2), generator=generator) / 4.0, torch.ones(50, 1)], dim=1)
+    features = torch.tensor([[1.0, -0.5, offset]])
+    target, is_token = torch.tensor([4]), torch.tensor([True])
+    loss, nll, _ = projected_smoothed_cross_entropy(features, weight, target, is_token, 0.1)
+    expected = plain(features.double(), weight.double(), target, is_token, 0.1)
+    torch.testing.assert_close((loss.double(), nll.double()), expected, rtol=1e-6, atol=0)
 
 
 def test_nothing_but_padding() -> None:

@@ -8,6 +8,9 @@ from torch import Tensor
 _CHUNK_ELEMENTS = 2**22
 """Logits held at a time: 16 MB in float32, small enough to stay in a processor's caches between their uses."""
 
+_FEWEST_TOKENS = 256
+"""Tokens in a chunk however large the vocabulary: each chunk passes once over the whole gradient of the matrix."""
+
 
 def projected_smoothed_cross_entropy(
     features_ND: Tensor,
@@ -64,20 +67,21 @@ class _ProjectedLoss(torch.autograd.Function):
 
         with torch.autocast(device, enabled=False):
             weight = weight_VD.to(precision)
-            step = max(1, _CHUNK_ELEMENTS // size)
+            step = max(_FEWEST_TOKENS, _CHUNK_ELEMENTS // size)
             for start in range(0, features_ND.size(0), step):
                 part = slice(start, start + step)
                 features, target, is_token = features_ND[part].to(precision), target_N[part], is_token_N[part]
                 logits = (features @ weight.T).to(exact)
                 if count_correct:
                     correct += (logits.argmax(dim=1).eq(target) & is_token).sum()
-                highest = logits.amax(dim=1)
+                # Below the highest, where differences of large logits are exact.
+                logits.sub_(logits.amax(dim=1, keepdim=True))
                 gold = logits.gather(1, target.unsqueeze(1)).squeeze(1)
                 sum_of_logits = logits.sum(dim=1)
                 # One exponential serves the sum and, in the same memory, the probabilities.
-                exponentials = logits.sub_(highest.unsqueeze(1)).exp_()
+                exponentials = logits.exp_()
                 total = exponentials.sum(dim=1)
-                log_total = highest + total.log()
+                log_total = total.log()
                 token_nll = (log_total - gold).masked_fill_(~is_token, 0.0).sum()
                 all_ids = (size * log_total - sum_of_logits).masked_fill_(~is_token, 0.0).sum()
                 nll += token_nll
@@ -105,3 +109,11 @@ class _ProjectedLoss(torch.autograd.Function):
             for kept, dtype in zip(ctx.saved_tensors, ctx.dtypes)
         )
         return (*scaled, None, None, None, None)
+
+
+def _add_product(total: Tensor, a: Tensor, b: Tensor) -> None:
+    """total += a @ b, without the memory of the product where the precisions agree."""
+    if total.dtype == a.dtype:
+        total.addmm_(a, b)
+    else:
+        total += a @ b
