@@ -5,6 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vaswani_plugin.modules.linear import product
+
 _CHUNK_ELEMENTS = 2**22
 """Logits held at a time: 16 MB in float32, small enough to stay in a processor's caches between their uses."""
 
@@ -71,7 +73,7 @@ class _ProjectedLoss(torch.autograd.Function):
             for start in range(0, features_ND.size(0), step):
                 part = slice(start, start + step)
                 features, target, is_token = features_ND[part].to(precision), target_N[part], is_token_N[part]
-                logits = (features @ weight.T).to(exact)
+                logits = product(features, weight).to(exact)
                 if count_correct:
                     correct += (logits.argmax(dim=1).eq(target) & is_token).sum()
                 # Below the highest, where differences of large logits are exact.
@@ -94,7 +96,7 @@ class _ProjectedLoss(torch.autograd.Function):
                 gradient.scatter_add_(1, target.unsqueeze(1), excess.unsqueeze(1))
                 gradient = gradient.to(gradient_precision)
                 if grad_features is not None:
-                    grad_features[part] = gradient @ weight.to(gradient_precision)
+                    grad_features[part] = product(gradient, weight.to(gradient_precision).T)
                 if grad_weight is not None:
                     grad_weight += gradient.T @ features.to(gradient_precision)
         ctx.save_for_backward(grad_features, grad_weight)

@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from vaswani_plugin.modules.cache import KeyValueCache
 from vaswani_plugin.modules.layer_config import LayerConfig
+from vaswani_plugin.modules.linear import Linear
 
 
 def attention(
@@ -77,7 +78,7 @@ class MultiHeadAttention(nn.Module):
         self.dropout = config.attention_dropout
         self.key_width = config.num_heads * config.d_k
         self.value_width = config.num_heads * config.d_v
-        self.output = nn.Linear(self.value_width, config.d_model, bias=config.attention_bias)
+        self.output = Linear(self.value_width, config.d_model, bias=config.attention_bias)
 
     def reset_parameters(self) -> None:
         """Glorot uniform on each (fused) matrix, zero biases: what the code released with the paper did."""
@@ -120,7 +121,7 @@ class SelfAttention(MultiHeadAttention):
     def __init__(self, config: LayerConfig) -> None:
         super().__init__(config)
         width = 2 * self.key_width + self.value_width
-        self.query_key_value = nn.Linear(config.d_model, width, bias=config.attention_bias)
+        self.query_key_value = Linear(config.d_model, width, bias=config.attention_bias)
         self.reset_parameters()
 
     def forward(
@@ -152,8 +153,8 @@ class CrossAttention(MultiHeadAttention):
     def __init__(self, config: LayerConfig) -> None:
         super().__init__(config)
         width = self.key_width + self.value_width
-        self.query = nn.Linear(config.d_model, self.key_width, bias=config.attention_bias)
-        self.key_value = nn.Linear(config.d_model, width, bias=config.attention_bias)
+        self.query = Linear(config.d_model, self.key_width, bias=config.attention_bias)
+        self.key_value = Linear(config.d_model, width, bias=config.attention_bias)
         self.reset_parameters()
 
     def forward(

@@ -3,7 +3,8 @@
 import math
 
 from torch import Tensor, nn
-from torch.nn import functional
+
+from vaswani_plugin.modules.linear import linear
 
 
 class Embedding(nn.Embedding):
@@ -29,4 +30,4 @@ class Embedding(nn.Embedding):
 
     def project(self, x_BTD: Tensor) -> Tensor:
         """Decoder output (B, T, D) -> logits (B, T, V), by the same matrix and without a bias."""
-        return functional.linear(x_BTD, self.weight)
+        return linear(x_BTD, self.weight)

@@ -4,6 +4,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from vaswani_plugin.modules.dropout import Dropout
+from vaswani_plugin.modules.linear import Linear
 
 
 class FeedForward(nn.Module):
@@ -17,8 +18,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int, dropout: float = 0.0) -> None:
         super().__init__()
-        self.inner = nn.Linear(d_model, d_ff)
-        self.outer = nn.Linear(d_ff, d_model)
+        self.inner = Linear(d_model, d_ff)
+        self.outer = Linear(d_ff, d_model)
         self.dropout = Dropout(dropout)
         for layer in (self.inner, self.outer):
             nn.init.xavier_uniform_(layer.weight)

@@ -1,0 +1,84 @@
+"""Products through oneDNN against torch's own, values and gradients, and the rule that chooses between them."""
+
+from collections.abc import Iterator
+from typing import Optional
+
+import pytest
+import torch
+from torch.nn import functional
+
+from vaswani_plugin.modules import linear as products
+
+
+@pytest.fixture
+def _onednn(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv(products.OVERRIDE, "onednn")
+    products.prefers_onednn.cache_clear()
+    assert products.prefers_onednn()
+    yield
+    products.prefers_onednn.cache_clear()
+
+
+@pytest.mark.usefixtures("_onednn")
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (2, 7, 5), (0, 5), (2, 3, 4, 33)])
+@pytest.mark.parametrize("with_bias", [True, False])
+def test_values_and_gradients_are_those_of_torch(shape: "tuple[int, ...]", with_bias: bool) -> None:
+    generator = torch.Generator().manual_seed(1)
+
+    def inputs() -> "tuple[torch.Tensor, torch.Tensor, Optional[torch.Tensor]]":
+        generator.manual_seed(1)
+        x, weight = torch.randn(shape, generator=generator), torch.randn(6, shape[-1], generator=generator)
+        bias = torch.randn(6, generator=generator).requires_grad_() if with_bias else None
+        return x.requires_grad_(), weight.requires_grad_(), bias
+
+    mine, other = inputs(), inputs()
+    results = [products.linear(*mine), functional.linear(*other)]
+    torch.testing.assert_close(*results)
+    for result in results:
+        (result * torch.randn(result.shape, generator=generator.manual_seed(2))).sum().backward()
+    for one, two in zip(mine, other):
+        assert one is None or torch.testing.assert_close(one.grad, two.grad) is None
+
+
+@pytest.mark.usefixtures("_onednn")
+def test_transposed_operands() -> None:
+    a, b = torch.randn(5, 4), torch.randn(4, 7)
+    torch.testing.assert_close(products.product(a, b.T), a @ b)
+    torch.testing.assert_close(products.product(a.T, b.new_ones(3, 5)), a.T @ b.new_ones(5, 3))
+
+
+@pytest.mark.usefixtures("_onednn")
+def test_autocast_and_float64_stay_with_torch() -> None:
+    x, weight = torch.randn(3, 5), torch.randn(6, 5)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert products.linear(x, weight).dtype == torch.bfloat16
+    assert torch.equal(products.linear(x.double(), weight.double()), functional.linear(x.double(), weight.double()))
+
+
+@pytest.mark.parametrize(
+    ("capability", "vendor", "chosen"),
+    [
+        ("AVX512", "AuthenticAMD", True),
+        ("AVX512", "GenuineIntel", False),
+        ("AVX2", "AuthenticAMD", False),
+        ("AVX512", None, False),
+    ],
+)
+def test_the_rule(capability: str, vendor: Optional[str], chosen: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(products.OVERRIDE, raising=False)
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    monkeypatch.setattr(products, "_vendor", lambda: vendor)
+    products.prefers_onednn.cache_clear()
+    assert products.prefers_onednn() is chosen
+    products.prefers_onednn.cache_clear()
+
+
+def test_the_override(monkeypatch: pytest.MonkeyPatch) -> None:
+    products.prefers_onednn.cache_clear()
+    monkeypatch.setenv(products.OVERRIDE, "torch")
+    assert not products.prefers_onednn()
+    products.prefers_onednn.cache_clear()
+    monkeypatch.setenv(products.OVERRIDE, "mkl")
+    with pytest.raises(ValueError, match="VASWANI_MATRIX_PRODUCTS=mkl must be torch or onednn"):
+        products.prefers_onednn()
+    products.prefers_onednn.cache_clear()
