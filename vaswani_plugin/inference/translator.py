@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
-import torch
+import numpy as np
 from fairseq import utils
 from fairseq.data import LanguagePairDataset
 from fairseq.hub_utils import GeneratorHubInterface
@@ -115,10 +115,10 @@ class Translator(GeneratorHubInterface):
             sources, references = zip(*(pairs[row] for row in rows))
             dataset = LanguagePairDataset(
                 sources,
-                torch.tensor([len(source) for source in sources]),
+                np.array([len(source) for source in sources]),
                 self.src_dict,
                 references,
-                torch.tensor([len(reference) for reference in references]),
+                np.array([len(reference) for reference in references]),
                 self.tgt_dict,
                 shuffle=False,
             )
@@ -129,7 +129,7 @@ class Translator(GeneratorHubInterface):
         return [scored[row] for row in range(len(pairs))]
 
     def _build_batches(self, tokens: Sequence[Tensor], skip_invalid_size_inputs: bool) -> Iterator[dict[str, Any]]:
-        lengths = torch.tensor([len(sentence) for sentence in tokens])
+        lengths = np.array([len(sentence) for sentence in tokens])
         dataset = self.task.build_dataset_for_inference(tokens, lengths)
         for rows in batches_by_length(lengths.tolist()):
             if skip_invalid_size_inputs:

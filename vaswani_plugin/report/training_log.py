@@ -78,7 +78,7 @@ def read_training_log(path: Path) -> TrainingLog:
             _keep(training, _statistics(text, _TRAINING_VALUE.findall))
         elif name == "valid":
             _keep(validation, _statistics(text, _VALIDATION_VALUE.findall))
-        elif name == "fairseq_cli.train" and text.startswith("{'_name'"):
+        elif name == "fairseq_cli.train" and text.startswith("{'"):
             log.model, log.schedule = _settings(text, "model"), _settings(text, "lr_scheduler")
             log.optimization = _settings(text, "optimization")
             # What was said before belongs to an earlier start.
