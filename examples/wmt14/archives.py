@@ -54,7 +54,9 @@ ARCHIVES: Mapping[str, Archive] = {
         "cb8953f292298e6877ae433c98912b927cb0766b303f4540512ddd286c748485",
     ),
     "wmt14/dev.tgz": Archive("https://www.statmt.org/wmt14/dev.tgz", md5="88ba3fc60b2278d59277122e1c7dd6e7"),
-    "wmt14/test-full.tgz": Archive("https://www.statmt.org/wmt14/test-full.tgz", md5="a8cd784e006feb32ac6f3d9ec7eb389a"),
+    "wmt14/test-full.tgz": Archive(
+        "https://www.statmt.org/wmt14/test-full.tgz", md5="a8cd784e006feb32ac6f3d9ec7eb389a"
+    ),
 }
 
 
@@ -93,9 +95,7 @@ CORPORA: Mapping[str, Corpus] = {
     "commoncrawl": _both_sides(
         "wmt13/training-parallel-commoncrawl.tgz", "commoncrawl.{pair}.{language}", pairs={"de-en": 2_399_123}
     ),
-    "un": _both_sides(
-        "wmt13/training-parallel-un.tgz", "un/undoc.2000.{pair}.{language}", pairs={"fr-en": 12_886_831}
-    ),
+    "un": _both_sides("wmt13/training-parallel-un.tgz", "un/undoc.2000.{pair}.{language}", pairs={"fr-en": 12_886_831}),
     "news-commentary-v9": _both_sides(
         "wmt14/training-parallel-nc-v9.tgz",
         "training/news-commentary-v9.{pair}.{language}",

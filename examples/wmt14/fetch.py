@@ -16,7 +16,7 @@ import urllib.error
 from pathlib import Path
 
 from archives import ARCHIVES, Archive, archives_of
-from mirror import SUMS, Mirror, Problem, open_url
+from mirror import BUSY, SUMS, Mirror, Problem, open_url
 
 ATTEMPTS = 6
 FIRST_PAUSE = 1.0
@@ -105,7 +105,7 @@ def download(url: str, path: Path, expected: Archive) -> None:
             _receive(url, part, path.name)
             break
         except (OSError, http.client.HTTPException) as error:
-            if isinstance(error, urllib.error.HTTPError) and error.code < 500 and error.code != 429:
+            if isinstance(error, urllib.error.HTTPError) and error.code not in BUSY:
                 raise Problem(f"{url} cannot be had: {error.code} {error.reason}") from error
             if not isinstance(error, urllib.error.URLError) and getattr(error, "filename", None) is not None:
                 raise Problem(f"{part} cannot be written: {error.strerror}") from error

@@ -1,10 +1,11 @@
 """Where the archives come from: the official servers, a folder, or another server with the same file names."""
 
 import re
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -12,6 +13,9 @@ from archives import ARCHIVES, Archive
 
 SUMS = "SHA256SUMS"
 TIMEOUT = 60
+# Statuses that pass: the official servers answer 503 to more than one download at once.
+BUSY = (429, 500, 502, 503, 504)
+PAUSES = (1.0, 3.0, 9.0)
 _LINE = re.compile(r"([0-9a-fA-F]{64}) [ *](.+)")
 
 
@@ -25,6 +29,19 @@ def open_url(url: str, method: str = "GET", **headers: str) -> "urllib.request._
     return urllib.request.urlopen(request, timeout=TIMEOUT)
 
 
+def ask(url: str, method: str = "GET") -> "urllib.request._UrlopenRet":
+    """As ``open_url``, for a short answer: a server that is busy or cannot be reached is asked again a few times."""
+    for pause in (*PAUSES, None):
+        try:
+            return open_url(url, method)
+        except OSError as error:
+            passing = not isinstance(error, urllib.error.HTTPError) or error.code in BUSY
+            if pause is None or not passing:
+                raise
+            time.sleep(pause)
+    raise AssertionError("the last try returns or raises")
+
+
 @dataclass
 class Mirror:
     """``address`` is empty for the official servers; ``sums`` is None unless the mirror has a SHA256SUMS file."""
@@ -32,7 +49,6 @@ class Mirror:
     address: str
     folder: Path | None = None
     sums: dict[str, str] | None = None
-    _found: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def at(cls, address: str) -> "Mirror":
@@ -56,7 +72,7 @@ class Mirror:
             text = (self.folder / SUMS).read_bytes()
         else:
             try:
-                with open_url(place) as answer:
+                with ask(place) as answer:
                     text = answer.read(1 << 24)
             except urllib.error.HTTPError as error:
                 if error.code == 404:
@@ -97,7 +113,7 @@ class Mirror:
         """The archive's address on a server and its size as the server tells it; a ``Problem`` if it has none."""
         for place in self.places(key):
             try:
-                with open_url(place, "HEAD") as answer:
+                with ask(place, "HEAD") as answer:
                     length = answer.headers.get("Content-Length")
                     return place, int(length) if length else None
             except urllib.error.HTTPError as error:

@@ -153,8 +153,8 @@ def main() -> None:
     flags = {"bfloat16": ["--mixed-precision"], "float16": ["--fp16"], "float32": []}[precision]
     print(
         f"  {devices.workers} x {devices.name}, {precision}: --max-tokens {update.max_tokens} --update-freq "
-        f"{update.update_freq}\n  an update sees {update.source_tokens:,.0f} source and {update.target_tokens:,.0f} target "
-        f"tokens in {update.pairs:,.0f} pairs, on average ({update.padded_tokens:,.0f} with padding)",
+        f"{update.update_freq}\n  an update sees {update.source_tokens:,.0f} source and {update.target_tokens:,.0f} "
+        f"target tokens in {update.pairs:,.0f} pairs, on average ({update.padded_tokens:,.0f} with padding)",
         file=sys.stderr,
     )
     if text.pairs == update.pairs:

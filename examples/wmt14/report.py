@@ -17,7 +17,9 @@ from typing import Any
 # Sustained single-precision TFLOPS: the paper's, section 6.1, footnote 5.
 PAPER_TFLOPS = {"K80": 2.8, "K40": 3.7, "M40": 6.0, "P100": 9.5}
 _STATISTICS = re.compile(r"\| INFO \| (train_inner|valid) \| (\{.*\})\s*$")
-_SPEED = re.compile(r"Translated [\d,]+ sentences \([\d,]+ tokens\) in [\d.]+s \([\d.]+ sentences/s, ([\d.]+) tokens/s\)")
+_SPEED = re.compile(
+    r"Translated [\d,]+ sentences \([\d,]+ tokens\) in [\d.]+s \([\d.]+ sentences/s, ([\d.]+) tokens/s\)"
+)
 
 
 def scores(hypothesis: Path, reference: Path, language: str) -> dict[str, Any]:
@@ -34,7 +36,7 @@ def scores(hypothesis: Path, reference: Path, language: str) -> dict[str, Any]:
 
 
 def with_plain_punctuation(hypothesis: Path, reference: Path, language: str) -> dict[str, Any]:
-    """The scores when Unicode's punctuation is ASCII's on both sides, as in the script that the paper's authors used."""
+    """The scores when Unicode's punctuation is made ASCII's on both sides, as the released code's script does."""
     from sacremoses.normalize import MosesPunctNormalizer
 
     from vaswani_plugin.data.text_files import count_lines, text_lines
@@ -131,16 +133,22 @@ def table(result: dict[str, Any]) -> str:
     """Scores of the mean and of the last checkpoint side by side, then what they cost."""
     last, development, run = result["last_checkpoint"], result["development"], result["training"]
     mean = f"mean of {result['averaged_checkpoints']}"
-    rows = [f"{'':<36}{'newstest2014':>24}{'newstest2013':>14}", f"{'':<36}{mean:>12}{'last alone':>12}{'last alone':>14}"]
+    rows = [
+        f"{'':<36}{'newstest2014':>24}{'newstest2013':>14}",
+        f"{'':<36}{mean:>12}{'last alone':>12}{'last alone':>14}",
+    ]
     for key, name in NAMES.items():
         if key in result:
             valid = f"{development[key]['score']:>14.2f}" if key in development else ""
             rows.append(f"{name:<36}{result[key]['score']:>12.2f}{last[key]['score']:>12.2f}{valid}".rstrip())
     rows.append(f"{'perplexity':<60}{development['perplexity']:>14.2f}")
     rows.append(f"signature: {result['sacrebleu']['signature']}")
+    seconds = run["seconds"]
+    time = f"{seconds / 3600:,.1f} hours" if seconds >= 3600 else f"{seconds:,.0f} s"
     rows.append(
-        f"training: {run['updates']:,} updates in {run['seconds'] / 3600:,.2f} hours on {run['devices']} x {run['device']}, "
-        f"{run['target_tokens_per_second']:,.0f} target tokens a second, {run['target_tokens_per_update']:,.0f} an update"
+        f"training: {run['updates']:,} updates in {time} on {run['devices']} x {run['device']}, "
+        f"{run['target_tokens_per_second']:,.0f} target tokens a second, "
+        f"{run['target_tokens_per_update']:,.0f} an update"
     )
     if run["flops"]:
         rows.append(f"FLOPs as Table 2 counts them: {run['flops']:.2e} ({run['sustained_tflops']:g} TFLOPS a GPU)")

@@ -42,7 +42,7 @@ def sentences(count: int, seed: str, language: str) -> Iterator["tuple[str, str]
             word = draw.choice(list(kind))
             english.append(word)
             other.append(kind[word][index])
-        extra = {0: ' & "more" <now>', 1: " – 1 < 2"}.get(number % 10, "")
+        extra = {0: ' & "more" <now>', 1: " \u2013 1 < 2"}.get(number % 10, "")
         the = ("das", "le")[index]
         yield (
             f"the {english[0]} {english[1]} {english[2]} the {english[3]} {english[4]}{extra}.",
