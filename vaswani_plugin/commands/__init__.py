@@ -11,6 +11,7 @@ from vaswani_plugin.commands import (
     average,
     clean,
     encode,
+    export,
     package,
     report,
     score,
@@ -40,6 +41,7 @@ COMMANDS: tuple[Command, ...] = (
     score,
     package,
     translate,
+    export,
     attention,
     report,
 )

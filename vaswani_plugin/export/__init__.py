@@ -1,0 +1,1 @@
+"""A packaged model's weights in the formats of other programs."""
