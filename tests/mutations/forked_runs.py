@@ -17,8 +17,6 @@ import fairseq.tasks.translation  # noqa: F401  (takes seconds)
 import pytest
 
 _LONGEST_SECONDS = 600
-# hydra, which brings a plugin of pytest's, is imported before pytest could rewrite its assertions.
-_FLAGS = ("-x", "-p", "no:xdist", "-W", "ignore::pytest.PytestAssertRewriteWarning", "--long")
 
 
 class Recorder:
@@ -33,12 +31,14 @@ class Recorder:
 def run(copy: str, targets: "list[str]") -> None:
     os.chdir(copy)
     os.environ["PYTHONPATH"] = copy
+    # Others' plugins of pytest take longer to import than most of the tests to run.
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     sys.path.insert(0, copy)
     output = os.open("output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
     os.dup2(output, 2)
     recorder = Recorder()
-    status = pytest.main([*_FLAGS, *(f"tests/{target}" for target in targets)], plugins=[recorder])
+    status = pytest.main(["-x", "--long", *(f"tests/{target}" for target in targets)], plugins=[recorder])
     files = [getattr(module, "__file__", None) for name, module in sys.modules.items() if is_plugins(name)]
     imported = sorted(str(Path(file).resolve()) for file in files if file is not None)
     Path("outcome.json").write_text(json.dumps({"status": status, "failed": recorder.failed, "imported": imported}))

@@ -60,8 +60,8 @@ MODEL = [
     Mutation(
         "pre-softmax projection scaled too",
         _EMBEDDING,
-        "functional.linear(x_BTD, self.weight)",
-        "functional.linear(x_BTD, self.weight) * math.sqrt(self.embedding_dim)",
+        "linear(x_BTD, self.weight)",
+        "linear(x_BTD, self.weight) * math.sqrt(self.embedding_dim)",
         _TEST_EMBEDDING,
     ),
     Mutation(
