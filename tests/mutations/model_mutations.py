@@ -49,6 +49,13 @@ MODEL = [
         "functional.linear(x_BTD, self.inner.weight)",
         _TEST_STACKS,
     ),
+    Mutation(
+        "gradient of a bias averaged",
+        "modules/linear.py",
+        "rows.sum(dim=0) if wants_bias",
+        "rows.mean(dim=0) if wants_bias",
+        "unit/test_linear.py",
+    ),
     # 3.4 embeddings
     Mutation(
         "embedding not scaled",

@@ -15,12 +15,14 @@ _TEST_TRANSLATIONS = "unit/test_translations.py"
 _TEST_VOCABULARY = "unit/test_vocabulary.py"
 
 TOOLS = [
-    Mutation("BLEU without case", _BLEU, "lowercase=lowercase", "lowercase=True", _TEST_BLEU),
+    Mutation(
+        "BLEU without case", _BLEU, "BLEU(lowercase=lowercase, trg_lang", "BLEU(lowercase=True, trg_lang", _TEST_BLEU
+    ),
     Mutation(
         "BLEU of the reference against the translation",
         _BLEU,
-        "corpus_score(hypotheses, [references])",
-        "corpus_score(references, [hypotheses])",
+        "corpus_score(hypotheses, [references]",
+        "corpus_score(references, [hypotheses]",
         _TEST_BLEU,
     ),
     Mutation(
