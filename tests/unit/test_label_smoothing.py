@@ -81,9 +81,10 @@ def test_sum_over_all_ids_written_out(epsilon: float) -> None:
 
 def test_epsilon_zero_is_cross_entropy() -> None:
     logits, sample = example(torch.float32)
-    loss, _, _ = criterion(0.0)(FixedLogits(logits), sample)
+    loss, _, log = criterion(0.0)(FixedLogits(logits), sample)
     flat = functional.cross_entropy(logits.flatten(0, 1), sample["target"].flatten(), ignore_index=PAD, reduction="sum")
-    torch.testing.assert_close(loss, flat)
+    assert torch.equal(loss, flat)
+    assert torch.equal(log["nll_loss"], flat)
 
 
 def test_torch_spreads_epsilon_over_the_gold_token_too() -> None:
@@ -127,15 +128,13 @@ def test_gradcheck() -> None:
     assert torch.autograd.gradcheck(lambda x: criterion(0.1)(FixedLogits(x), sample)[0], (logits,))
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_logits_are_summed_in_float32(dtype: torch.dtype) -> None:
-    """fairseq's decoder hands over float32 log-probabilities; 2,000 tokens of loss 9 would end at inf in float16."""
-    logits = torch.zeros(1, 20_000, 9, dtype=dtype)
-    model = FixedLogits(logits)
-    model.get_normalized_probs = lambda net_output, log_probs: torch.log_softmax(net_output[0], -1, dtype=torch.float32)
-    sample = batch([[5] * 20_000])
-    loss, _, _ = criterion(0.1)(model, sample)
-    assert loss.item() == pytest.approx(20_000 * math.log(9), rel=1e-5)
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_half_precision_log_probabilities_are_summed_in_float32(epsilon: float) -> None:
+    """The sum of 40,000 losses of 2.197 is 88,000, beyond float16's largest number, and 20,000 V of them far beyond."""
+    loss, _, log = criterion(epsilon)(FixedLogits(torch.zeros(1, 40_000, 9).half()), batch([[5] * 40_000]))
+    rounded = torch.tensor(math.log(9)).half().item()
+    assert (loss.dtype, log["nll_loss"].dtype) == (torch.float32, torch.float32)
+    assert loss.item() == pytest.approx(40_000 * rounded, rel=1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
@@ -172,14 +171,132 @@ def test_accuracy() -> None:
     assert logged([log])["accuracy"] == pytest.approx(60.0)
 
 
-@pytest.mark.parametrize("prefix", [1, 3])
-def test_ignored_prefix_leaves_the_sums_and_their_denominators(prefix: int) -> None:
+@pytest.mark.parametrize("prefix", [1, 2, 3])
+@pytest.mark.parametrize("sentence_avg", [False, True])
+@pytest.mark.parametrize("pad_left", [False, True])
+def test_ignored_prefix_leaves_the_sums_and_their_denominators(prefix: int, sentence_avg: bool, pad_left: bool) -> None:
+    """Written out: each sentence without its first tokens; one that has no others is no part of the means."""
     logits, sample = example()
-    shorter = batch([row[prefix:] for row in sample["target"].tolist()])
-    cut, size, log = criterion(0.1, ignore_prefix_size=prefix)(FixedLogits(logits), sample)
-    expected, expected_size, expected_log = criterion(0.1)(FixedLogits(logits[:, prefix:]), shorter)
-    torch.testing.assert_close(cut, expected)
-    assert (size, log["ntokens"]) == (expected_size, expected_log["ntokens"])
+    if pad_left:
+        sample = batch([[PAD, 5, 6, 2], [PAD, PAD, 4, 2]])
+    counted = []
+    for b, row in enumerate(sample["target"].tolist()):
+        tokens = [t for t, token in enumerate(row) if token != PAD]
+        counted.append([(b, t) for t in tokens[prefix:]])
+    places = [place for sentence in counted for place in sentence]
+    expected = sum(
+        reference.cross_entropy(logits[b, t].numpy(), reference.smoothed_targets(int(sample["target"][b, t]), 9, 0.1))
+        for b, t in places
+    )
+    options = {"ignore_prefix_size": prefix, "sentence_avg": sentence_avg, "report_accuracy": True}
+    loss, size, log = criterion(0.1, **options)(FixedLogits(logits), sample)
+    assert loss.item() == pytest.approx(expected, abs=1e-12)
+    assert (log["ntokens"], log["total"], log["nsentences"]) == (len(places), len(places), 2)
+    assert size == log["sample_size"] == (sum(map(bool, counted)) if sentence_avg else len(places))
+    assert int(log["n_correct"]) == sum(int(logits[b, t].argmax() == sample["target"][b, t]) for b, t in places)
+
+
+class FixedFeatures:
+    """A model whose logits are fixed features times its pre-softmax matrix, as ours has one."""
+
+    def __init__(self, features: torch.Tensor, matrix: torch.Tensor) -> None:
+        self.features, self.pre_softmax_matrix = features, matrix
+
+    def __call__(self, features_only: bool, **_: Any) -> Any:
+        assert features_only
+        return (self.features, None)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+@pytest.mark.parametrize("prefix", [0, 1])
+@pytest.mark.parametrize("sentence_avg", [False, True])
+def test_fused_projection_has_the_same_numbers(epsilon: float, prefix: int, sentence_avg: bool) -> None:
+    generator = torch.Generator().manual_seed(2)
+    features, matrix = (torch.randn(*shape, generator=generator) for shape in ((2, 4, 3), (9, 3)))
+    _, sample = example()
+    options = {"ignore_prefix_size": prefix, "sentence_avg": sentence_avg, "report_accuracy": True}
+    fused = criterion(epsilon, **options)(FixedFeatures(features, matrix), sample)
+    plain = criterion(epsilon, **options)(FixedLogits(features @ matrix.T), sample)
+    torch.testing.assert_close(fused, plain)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.95])
+@pytest.mark.parametrize("ruled_out", [[PAD], [0, 3, 7]])
+def test_ruled_out_ids_are_none_of_the_vocabulary(epsilon: float, ruled_out: "list[int]") -> None:
+    """An id with logit -inf: loss and gradient are those of a dictionary without it, and its own gradient is 0."""
+    logits, sample = example()
+    kept = [id_ for id_ in range(9) if id_ not in ruled_out]
+    masked = logits.clone()
+    masked[..., ruled_out] = -math.inf
+    masked.requires_grad_()
+    loss, _, log = criterion(epsilon)(FixedLogits(masked), sample)
+    loss.backward()
+
+    shorter = logits[..., kept].clone().requires_grad_()
+    is_token = sample["target"].ne(PAD)
+    gold = torch.tensor([kept.index(id_) for id_ in sample["target"][is_token].tolist()])
+    torch_epsilon = epsilon * len(kept) / (len(kept) - 1)
+    if torch_epsilon <= 1.0:
+        expected = functional.cross_entropy(shorter[is_token], gold, reduction="sum", label_smoothing=torch_epsilon)
+        expected.backward()
+        torch.testing.assert_close(loss, expected)
+        torch.testing.assert_close(masked.grad[..., kept], shorter.grad)
+    assert torch.isfinite(loss)
+    assert torch.isfinite(log["nll_loss"])
+    assert torch.isfinite(masked.grad).all()
+    assert (masked.grad[..., ruled_out] == 0).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.95])
+def test_a_gold_token_that_is_ruled_out_has_an_infinite_loss(epsilon: float) -> None:
+    logits, sample = example()
+    logits[0, 0, 5] = -math.inf
+    loss, _, log = criterion(epsilon)(FixedLogits(logits), sample)
+    assert (loss.item(), log["nll_loss"].item()) == (math.inf, math.inf)
+
+
+def test_nll_does_not_depend_on_epsilon() -> None:
+    logits, sample = example()
+    values = [criterion(epsilon)(FixedLogits(logits), sample)[2]["nll_loss"].item() for epsilon in (0.0, 0.1, 0.7)]
+    assert len(set(values)) == 1
+    generator = torch.Generator().manual_seed(2)
+    model = FixedFeatures(torch.randn(2, 4, 3, generator=generator), torch.randn(9, 3, generator=generator))
+    values = [criterion(epsilon)(model, sample)[2]["nll_loss"].item() for epsilon in (0.0, 0.1, 0.7)]
+    assert len(set(values)) == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"sentence_avg": True}, {"ignore_prefix_size": 1}])
+def test_accumulated_batches_are_one_batch(options: "dict[str, Any]") -> None:
+    """fairseq adds gradients and sample sizes over the batches of an update, then divides."""
+    logits, sample = example()
+    whole = logits.clone().requires_grad_()
+    loss, size, _ = criterion(0.1, **options)(FixedLogits(whole), sample)
+    (loss / size).backward()
+    parts = logits.clone().requires_grad_()
+    sizes = 0
+    for b in range(2):
+        loss, part_size, _ = criterion(0.1, **options)(
+            FixedLogits(parts[b, None]), batch([sample["target"][b].tolist()])
+        )
+        loss.backward()
+        sizes += part_size
+    assert sizes == size
+    torch.testing.assert_close(parts.grad / sizes, whole.grad)
+
+
+def test_source_tokens_of_an_update_are_logged() -> None:
+    """Summed over the batches and devices of one update, averaged over updates, as fairseq's wpb."""
+    logits, sample = example()
+    outputs = []
+    for lengths in ([3, 4], [7, 2]):
+        sample["net_input"] = {"src_lengths": torch.tensor(lengths)}
+        outputs.append(criterion()(FixedLogits(logits), sample)[2])
+    assert logged(outputs)["src_wpb"] == 16
+    with metrics.aggregate(new_root=True) as meters:
+        for update in (outputs, outputs[:1]):
+            VaswaniLabelSmoothingCriterion.reduce_metrics(update)
+    assert meters.get_smoothed_values()["src_wpb"] == (16 + 7) / 2
+    assert "src_wpb" not in logged([criterion()(FixedLogits(logits), batch([[5, 6, 2, PAD], [4, 2, PAD, PAD]]))[2]])
 
 
 def test_no_tokens_at_all() -> None:
