@@ -10,6 +10,7 @@ from vaswani_plugin.commands import (
     attention,
     average,
     clean,
+    describe,
     encode,
     export,
     package,
@@ -44,4 +45,5 @@ COMMANDS: tuple[Command, ...] = (
     export,
     attention,
     report,
+    describe,
 )

@@ -1,0 +1,1 @@
+"""What a configuration costs, from closed formulas: parameters, floating-point operations, memory."""
