@@ -42,9 +42,16 @@ SEARCH = [
     Mutation(
         "K candidates instead of 2 K",
         _SEARCH,
-        "total.topk(min(2 * self.beam, total.size(1)))",
-        "total.topk(min(self.beam, total.size(1)))",
+        "2 * self.beam if self.beam > 1 else 1",
+        "self.beam",
         _PLAIN,
+    ),
+    Mutation(
+        "a beam of one that is not greedy",
+        _SEARCH,
+        "2 * self.beam if self.beam > 1 else 1",
+        "2 * self.beam",
+        f"{_TEST_SEARCH}::test_a_beam_of_one_is_greedy",
     ),
     Mutation("all finished hypotheses kept", _SEARCH, "del pool[self.beam :]", "pass", _PLAIN),
     Mutation(

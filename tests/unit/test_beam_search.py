@@ -93,7 +93,7 @@ def plain_search(
             for token in range(9)
             if row[token] > -math.inf and (length < longest or token == EOS)
         ]
-        candidates = sorted(candidates, reverse=True)[: 2 * beam]
+        candidates = sorted(candidates, reverse=True)[: 2 * beam if beam > 1 else 1]
         finished += [(s / penalty(length + 1, alpha), t) for s, t in candidates if t[-1] == EOS]
         finished = sorted(finished, reverse=True)[:beam]
         alive = [(s, t) for s, t in candidates if t[-1] != EOS][:beam]
@@ -115,6 +115,17 @@ def test_plain_search_finds_the_same(beam: int, alpha: float, nbest: int, seeds:
         expected = plain_search(ensemble, source, beam, alpha, len(source) - 1 + 3, min(nbest, beam))
         assert [tuple(h["tokens"].tolist()) for h in hypotheses] == [tokens for _, tokens in expected]
         assert [float(h["score"]) for h in hypotheses] == pytest.approx([score for score, _ in expected], abs=1e-5)
+
+
+def test_a_beam_of_one_is_greedy() -> None:
+    """It ends where </s> is the likeliest token, even if ending earlier would have the better score."""
+    ensemble = models(6)
+    for source, hypotheses in zip(SOURCES, search(ensemble, SOURCES, beam=1, alpha=0.0, max_len_b=5)):
+        output: tuple[int, ...] = ()
+        while not output or (output[-1] != EOS and len(output) < len(source) - 1 + 5):
+            output = (*output, int(log_probabilities(ensemble, source, [output]).argmax()))
+        expected = output if output[-1] == EOS else (*output, EOS)
+        assert [tuple(h["tokens"].tolist()) for h in hypotheses] == [expected]
 
 
 @pytest.mark.parametrize("left", [True, False])

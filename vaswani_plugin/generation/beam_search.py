@@ -48,7 +48,8 @@ class BeamSearch:
     """Keeps the K likeliest unfinished hypotheses of each sentence and the K best-scored finished ones.
 
     Of the 2 K likeliest continuations, those that end join the finished ones with score log p / ((5 + n) / 6)^alpha,
-    n counting </s>, and the K likeliest others stay alive. A sentence is done when no living hypothesis can still
+    n counting </s>, and the K likeliest others stay alive. K = 1 is greedy search, as in the released code: there the
+    likeliest continuation alone counts. A sentence is done when no living hypothesis can still
     reach the ``nbest``-th finished score. Every rule looks at one sentence alone, so its result does not depend on
     the batch that it is in.
 
@@ -108,6 +109,7 @@ class _Batch:
         self.rules = search
         self.decoder = decoder
         self.beam = search.settings.beam
+        self.candidates = 2 * self.beam if self.beam > 1 else 1
         batch = source.size(0)
         self.finished: list[list[Hypothesis]] = [[] for _ in range(batch)]
         self.sentences = list(range(batch))
@@ -139,7 +141,7 @@ class _Batch:
             self.decoder.reorder(rows, origins)
 
     def _candidates(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The 2 K likeliest continuations of each sentence, best first.
+        """The 2 K likeliest continuations of each sentence (the likeliest, if K is 1), best first.
 
         Returns:
             log p of the prefix and of the new token (R, 2K, 2), the beam that it continues (R, 2K), the token (R, 2K).
@@ -161,7 +163,7 @@ class _Batch:
         tokens[full, :, 0], best[full, :, 0] = self.rules.eos, end[full, :, 0]
         best = best - log_total
         total = (self.log_p.unsqueeze(2) + best).flatten(1)
-        _, chosen = total.topk(min(2 * self.beam, total.size(1)))
+        _, chosen = total.topk(min(self.candidates, total.size(1)))
         beams = chosen // best.size(2)
         values = torch.stack([self.log_p.gather(1, beams), best.flatten(1).gather(1, chosen)], dim=-1)
         if values.isnan().any():
