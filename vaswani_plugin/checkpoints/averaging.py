@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,8 @@ def average_checkpoints(paths: Sequence[Path], output: Path) -> None:
 
     means = {name: _mean(total, len(paths), newest["model"][name]) for name, total in sums.items()}
     averaged: dict[str, Any] = {key: value for key, value in newest.items() if key != "last_optimizer_state"}
-    averaged["model"] = {name: means[owners[name]] for name in newest["model"]}
+    averaged["model"] = copy(newest["model"])  # with torch's notes beside the weights
+    averaged["model"].update({name: means[owners[name]] for name in newest["model"]})
     averaged["extra_state"] = {**(newest.get("extra_state") or {}), "averaged": sources}
     _write(averaged, output)
 

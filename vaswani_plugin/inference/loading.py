@@ -7,9 +7,9 @@ from typing import Any
 
 from fairseq import hub_utils
 
-from vaswani_plugin.checkpoints.reading import read_checkpoint
 from vaswani_plugin.errors import UserError
 from vaswani_plugin.inference.translator import Translator
+from vaswani_plugin.models.checkpoint_match import CheckpointMismatch
 from vaswani_plugin.tasks.vaswani_translation import PAPER_SEARCH, VaswaniTranslationTask
 
 WEIGHTS = "model.pt"
@@ -63,10 +63,10 @@ def load_translator(
             f"{error.filename or error}: there is no such file; data_name_or_path is where fairseq-preprocess wrote "
             "dict.*.txt"
         ) from error
-    except RuntimeError as error:
-        if "Error(s) in loading state_dict" not in str(error):
-            raise
-        raise UserError(_mismatch(folder / checkpoint_file.split(os.pathsep)[0], data_folder)) from error
+    except CheckpointMismatch as error:
+        raise UserError(
+            f"{folder / checkpoint_file} does not go with the dictionaries in {data_folder}: {error}"
+        ) from error
     except Exception as error:
         if "infer language pair" in str(error):
             raise UserError(
@@ -80,18 +80,3 @@ def load_translator(
             "use fairseq's own from_pretrained for it"
         )
     return Translator(loaded["args"], task, loaded["models"])
-
-
-def _mismatch(checkpoint: Path, data: Path) -> str:
-    rows = sorted(
-        {
-            len(matrix)
-            for name, matrix in read_checkpoint(checkpoint, weights=False)["model"].items()
-            if name.endswith("embedding.weight")
-        }
-    )
-    sizes = " and ".join(map(str, rows)) or "other"
-    return (
-        f"{checkpoint} does not go with the dictionaries in {data}: it has {sizes} rows of embeddings; give the folder "
-        "of the data that it was trained on"
-    )

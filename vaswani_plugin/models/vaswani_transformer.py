@@ -1,5 +1,6 @@
 """The Transformer of "Attention Is All You Need" (Vaswani et al. 2017, arXiv 1706.03762) as a fairseq model."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from fairseq.data import Dictionary
@@ -7,6 +8,7 @@ from fairseq.models import FairseqEncoderDecoderModel, register_model
 from torch import Tensor, nn
 
 from vaswani_plugin.errors import UserError
+from vaswani_plugin.models.checkpoint_match import check_match, record_what_weights_do_not_show
 from vaswani_plugin.models.config import VaswaniTransformerConfig
 from vaswani_plugin.models.sequence_decoder import SequenceDecoder
 from vaswani_plugin.models.sequence_encoder import UNLIMITED_LENGTH, SequenceEncoder
@@ -23,6 +25,7 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
     def __init__(self, config: VaswaniTransformerConfig, encoder: SequenceEncoder, decoder: SequenceDecoder) -> None:
         super().__init__(encoder, decoder)
         self.cfg = config
+        self.register_state_dict_post_hook(record_what_weights_do_not_show)
 
     @property
     def pre_softmax_matrix(self) -> Tensor:
@@ -94,6 +97,17 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
         from vaswani_plugin.inference.loading import load_translator
 
         return load_translator(model_dir, checkpoint_file, data_name_or_path, **settings)
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Tensor], strict: bool = True, model_cfg: Any = None, args: Any = None
+    ) -> Any:
+        """fairseq's, after a comparison with this model.
+
+        Raises:
+            CheckpointMismatch: a ValueError; the weights are another model's or go with other dictionaries.
+        """
+        check_match(self, state_dict)
+        return super().load_state_dict(state_dict, strict, model_cfg, args)
 
     def forward(
         self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, **kwargs: Any
