@@ -30,7 +30,10 @@ translate() {
 }
 
 score() {
-  python "$SHARED/report.py" "$RUN" "$TEXT" "$TARGET_LANG" --tflops "${TFLOPS:-0}" --output "$RUN/score.json"
+  # The dictionary's file leaves out fairseq's four special symbols.
+  local symbols=$(($(LC_ALL=C grep -c '' "$BINARY/dict.$TARGET_LANG.txt") + 4))
+  python "$SHARED/report.py" "$RUN" "$TEXT" "$TARGET_LANG" --tflops "${TFLOPS:-0}" \
+    --vocabulary "$symbols" --output "$RUN/score.json"
 }
 
 step "average-$SIZE" average "$AVERAGED"

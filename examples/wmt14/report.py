@@ -1,6 +1,6 @@
 """Collects what a training and its translations came to: score.json, and a table for people.
 
-Usage: python report.py RUN TEXT TARGET_LANGUAGE --output score.json [--tflops N]
+Usage: python report.py RUN TEXT TARGET_LANGUAGE --vocabulary SIZE --output score.json [--tflops N]
        python report.py --show score.json
 """
 
@@ -10,7 +10,6 @@ import io
 import json
 import re
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -35,31 +34,6 @@ def scores(hypothesis: Path, reference: Path, language: str) -> dict[str, Any]:
     return json.loads(said.getvalue())
 
 
-def with_plain_punctuation(hypothesis: Path, reference: Path, language: str) -> dict[str, Any]:
-    """The scores when Unicode's punctuation is made ASCII's on both sides, as the released code's script does."""
-    from sacremoses.normalize import MosesPunctNormalizer
-
-    from vaswani_plugin.data.text_files import count_lines, text_lines
-    from vaswani_plugin.evaluation.translations import read_translations
-
-    replace = MosesPunctNormalizer().replace_unicode_punct
-    texts = read_translations(hypothesis, count_lines(reference)), text_lines(reference)
-    with tempfile.TemporaryDirectory() as folder:
-        paths = Path(folder) / "hypothesis", Path(folder) / "reference"
-        for path, lines in zip(paths, texts):
-            path.write_text("".join(f"{replace(line)}\n" for line in lines), "utf-8")
-        return scores(*paths, language)
-
-
-def test_scores(hypothesis: Path, reference: Path, language: str) -> dict[str, Any]:
-    """All scores of a translation of the test set, for German also the paper's kind in full."""
-    result = scores(hypothesis, reference, language)
-    if "compound_split" in result:
-        plain = with_plain_punctuation(hypothesis, reference, language)
-        result["compound_split_plain_punctuation"] = plain["compound_split"]
-    return result
-
-
 def statistics(log: Path, kind: str) -> list[dict[str, float]]:
     """The values that fairseq logged as JSON, at least one, of all starts of a training."""
     lines = log.read_bytes().decode("utf-8", "replace").split("\n")
@@ -73,7 +47,7 @@ def median(values: list[float]) -> float:
     return sorted(values)[len(values) // 2]
 
 
-def training(run: Path, tflops: float) -> dict[str, Any]:
+def training(run: Path, tflops: float, vocabulary: int) -> dict[str, Any]:
     """Updates, tokens, time and FLOPs as Table 2 counts them: time x GPUs x sustained FLOPS of one."""
     from vaswani_plugin.checkpoints.reading import num_updates, read_checkpoint
 
@@ -95,7 +69,22 @@ def training(run: Path, tflops: float) -> dict[str, Any]:
         "target_tokens_per_second": median([values["wps"] for values in logged]),
         "sustained_tflops": tflops or None,
         "flops": seconds * workers * tflops * 1e12 if tflops else None,
+        "model_flops": counted_flops(state, plan["update"], vocabulary),
     }
+
+
+def counted_flops(state: dict[str, Any], update: dict[str, float], vocabulary: int) -> int:
+    """Operations of all updates by the sizes of the model, whatever the machine: 2 for each multiply-add."""
+    from vaswani_plugin.accounting.flops import forward_flops
+    from vaswani_plugin.checkpoints.reading import num_updates
+    from vaswani_plugin.models.config import VaswaniTransformerConfig
+
+    sizes = state["cfg"]["model"]
+    names = [name for name in VaswaniTransformerConfig.__dataclass_fields__ if name in sizes and name != "_name"]
+    config = VaswaniTransformerConfig(**{name: sizes[name] for name in names})
+    source, target = round(update["source_tokens"]), round(update["target_tokens"])
+    lengths = (round(tokens / update["pairs"]) for tokens in (source, target))
+    return num_updates(state) * forward_flops(config, vocabulary, *lengths).update(source, target)
 
 
 def speed(log: Path) -> float:
@@ -103,11 +92,11 @@ def speed(log: Path) -> float:
     return float(match[1]) if match else 0.0
 
 
-def collect(run: Path, text: Path, language: str, tflops: float) -> dict[str, Any]:
+def collect(run: Path, text: Path, language: str, tflops: float, vocabulary: int) -> dict[str, Any]:
     reference = text / f"test.{language}"
-    last = test_scores(run / "test_last.txt", reference, language)
+    last = scores(run / "test_last.txt", reference, language)
     return {
-        **test_scores(run / "test_averaged.txt", reference, language),
+        **scores(run / "test_averaged.txt", reference, language),
         "averaged_checkpoints": int((run / "averaged").read_text()),
         "last_checkpoint": last,
         "development": {
@@ -115,7 +104,7 @@ def collect(run: Path, text: Path, language: str, tflops: float) -> dict[str, An
             # Training ends with a look at the development set; 2 to the power of the loss without its smoothing.
             "perplexity": statistics(run / "train.log", "valid")[-1]["valid_ppl"],
         },
-        "training": training(run, tflops),
+        "training": training(run, tflops, vocabulary),
         "search_tokens_per_second": speed(run / "test_averaged.log"),
     }
 
@@ -154,6 +143,7 @@ def table(result: dict[str, Any]) -> str:
         rows.append(f"FLOPs as Table 2 counts them: {run['flops']:.2e} ({run['sustained_tflops']:g} TFLOPS a GPU)")
     else:
         rows.append("FLOPs as Table 2 counts them: give TFLOPS, the sustained single-precision TFLOPS of one device")
+    rows.append(f"FLOPs of the model's own matrix products: {run['model_flops']:.2e}")
     rows.append(f"search: {result['search_tokens_per_second']:,.0f} tokens a second")
     return "\n".join(f"  {row}" for row in rows)
 
@@ -164,13 +154,14 @@ def main() -> None:
     parser.add_argument("text", type=Path, nargs="?")
     parser.add_argument("language", nargs="?")
     parser.add_argument("--tflops", type=float, default=0.0)
+    parser.add_argument("--vocabulary", type=int, default=0)
     parser.add_argument("--output", type=Path)
     parser.add_argument("--show", type=Path)
     options = parser.parse_args()
     if options.show:
         print(table(json.loads(options.show.read_text("utf-8"))))
         return
-    result = collect(options.run, options.text, options.language, options.tflops)
+    result = collect(options.run, options.text, options.language, options.tflops, options.vocabulary)
     temporary = options.output.with_name(f"{options.output.name}.tmp")
     temporary.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", "utf-8")
     temporary.replace(options.output)
