@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -156,6 +157,14 @@ def test_a_forbidden_pickle_is_refused_and_not_run(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"bad\.pt holds .*refused, nothing in it was run"):
         read_checkpoint(tmp_path / "bad.pt")
     assert not witness.exists()
+
+
+def test_arrays_that_eval_bleu_keeps_are_read(tmp_path: Path) -> None:
+    """fairseq's translation task logs BLEU's counts as NumPy arrays, and logged values travel in the checkpoint."""
+    counts = {"sum": np.array([3, 2, 1, 0]), "val": np.array([0.5, 0.25]), "mean": np.float64(0.75)}
+    torch.save({"model": {"weight": torch.ones(2)}, "extra_state": counts}, tmp_path / "checkpoint.pt")
+    read = read_checkpoint(tmp_path / "checkpoint.pt")["extra_state"]
+    assert (read["sum"].tolist(), read["val"].tolist(), read["mean"]) == ([3, 2, 1, 0], [0.5, 0.25], 0.75)
 
 
 def test_every_flipped_bit_is_noticed_or_harmless(tmp_path: Path) -> None:

@@ -7,9 +7,20 @@ import zipfile
 from pathlib import Path
 from typing import Any, Optional
 
+import numpy as np
 import torch
 
 from vaswani_plugin.errors import UserError
+
+
+def _allowed() -> list[Any]:
+    """Beside tensors and plain containers: settings, and the NumPy arrays in which --eval-bleu keeps its counts."""
+    kinds = ("int32", "int64", "float32", "float64")
+    functions: tuple[Any, ...] = (np.zeros(0).__reduce__()[0], np.float64(0).__reduce__()[0])
+    # Different versions of NumPy write the same functions under different names.
+    modules = ("numpy.core.multiarray", "numpy._core.multiarray")
+    named = [(function, f"{module}.{function.__name__}") for function in functions for module in modules]
+    return [argparse.Namespace, np.ndarray, np.dtype, *{type(np.dtype(kind)) for kind in kinds}, *named]
 
 
 def read_checkpoint(path: Path, weights: bool = True) -> dict[str, Any]:
@@ -34,7 +45,7 @@ def read_checkpoint(path: Path, weights: bool = True) -> dict[str, Any]:
         damaged = _damaged_member(path) if weights else None
         if damaged is not None:
             raise ValueError(f"the check sum of {damaged} differs")
-        with torch.serialization.safe_globals([argparse.Namespace]):
+        with torch.serialization.safe_globals(_allowed()):
             state = torch.load(path, map_location="cpu", mmap=not weights, weights_only=True)
     except pickle.UnpicklingError as error:
         name = re.search(r"GLOBAL ([\w.]+)", str(error))
