@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # From nothing to a scored translation: text, vocabulary, training on a CPU, averaging, translation, BLEU.
-#   WORK        where everything goes (default: runs/quickstart in the checkout); ends with $WORK/score.json
+#   WORK        where everything goes (default: runs/quickstart in the checkout); ends with $WORK/score.json and
+#               $WORK/report.html
 #   DATA        a folder with train, valid and test files in two languages, such as train.en and train.de, plain or
 #               gzip (default: message catalogues of openly licensed packages, see catalogues.py)
 #   VOCAB_SIZE  pieces of the joint vocabulary      ARCH  architecture      SEED  of the training
@@ -73,7 +74,7 @@ train() {
     --lr-factor "$LR_FACTOR" --optimizer adam --adam-betas '(0.9,0.98)' --adam-eps 1e-9 --max-tokens "$MAX_TOKENS" \
     --max-update "$last" --seed "$SEED" --save-dir "$CHECKPOINTS" --save-interval-updates "$SAVE_EVERY" \
     --keep-interval-updates "$AVERAGED" --no-epoch-checkpoints --validate-interval 1000 --num-workers 0 \
-    --distributed-world-size 1 --log-format json --log-interval 25 2>&1 | tee -a "$LOG" | python examples/training_progress.py "$last"
+    --distributed-world-size 1 --log-format json --log-interval 25 --log-file "$CHECKPOINTS/train.log" 2>&1 | tee -a "$LOG" | python examples/training_progress.py "$last"
 }
 
 average() {
@@ -96,6 +97,10 @@ score() {
   mv "$WORK/score.json.tmp" "$WORK/score.json"
 }
 
+report() {
+  vaswani report "$WORK" >>"$LOG"
+}
+
 if [ -n "${DATA:-}" ]; then
   DATA=$(absolute "$DATA")
   [ -d "$DATA" ] || fail "DATA=$DATA is not a folder"
@@ -114,6 +119,7 @@ step train train "$SETTINGS" "$MAX_UPDATE"
 step average average "$AVERAGED"
 step translate translate
 step score score
+step report report
 
 say "five sentences of the test set:"
 python examples/samples.py "$TEXT/test.$SOURCE_LANG" "$TEXT/test.$TARGET_LANG" "$WORK/generate.txt"
@@ -122,4 +128,4 @@ import json, sys
 bleu = json.load(open(sys.argv[1]))["sacrebleu"]
 print(f"BLEU {bleu['score']:.2f}  ({bleu['signature']})")
 PYTHON
-say "score in $WORK/score.json, model in $WORK/averaged.pt, $(duration "$SECONDS") in all"
+say "score in $WORK/score.json, curves and more in $WORK/report.html, model in $WORK/averaged.pt, $(duration "$SECONDS") in all"
