@@ -79,6 +79,7 @@ def as_text(description: dict[str, Any]) -> str:
     sizes, parameters = description["sizes"], description["parameters"]
     flops, memory = description["flops"], description["update_memory"]
     forward, update, length = flops["forward"], flops["update"], description["length"]
+    batch = f"update of {update['source_tokens']:,} + {update['target_tokens']:,} tokens"
     paper = PAPER_FIGURES.get(description["architecture"])
     lines = [
         f"{description['architecture']}, {description['vocabulary']:,} pieces, sentences of {length:,} tokens",
@@ -96,10 +97,9 @@ def as_text(description: dict[str, Any]) -> str:
         _row("forward, encoder, a source token", f"{forward['encoder_per_source_token']:,}"),
         _row("forward, decoder, a target token", f"{forward['decoder_per_target_token']:,}"),
         _row("forward, pre-softmax, a target token", f"{forward['pre_softmax_per_target_token']:,}"),
-        _row(f"update of {update['source_tokens']:,} + {update['target_tokens']:,} tokens", f"{update['total']:.3e}"),
+        _row(batch, f"{update['total']:.3e}"),
         "",
-        f"memory in float32 with fused attention, update of {update['source_tokens']:,} + {update['target_tokens']:,} tokens "
-        "in one batch",
+        f"memory in float32 with fused attention, {batch} in one batch",
         _row("weights", _size(memory["weights"])),
         _row("gradients", _size(memory["gradients"])),
         _row("Adam's two moments", _size(memory["adam_moments"])),
@@ -117,11 +117,5 @@ def _row(name: str, value: str) -> str:
     return f"  {name:<40}{value:>18}"
 
 
-def _size(number: float) -> str:
-    for unit in ("B", "KiB", "MiB"):
-        if number < 1024:
-            break
-        number /= 1024
-    else:
-        unit = "GiB"
-    return f"{number:,.1f} {unit}" if unit != "B" else f"{number} B"
+def _size(number: int) -> str:
+    return f"{number / 2**30:,.2f} GiB" if number >= 2**30 else f"{number / 2**20:,.2f} MiB"
