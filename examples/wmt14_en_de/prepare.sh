@@ -4,6 +4,7 @@
 #   WMT14_MIRROR  a folder, or an http address, with the archives under their official names; a SHA256SUMS file there
 #                 replaces the built-in check sums (default: the official servers)
 #   VOCAB_SIZE    pieces of the joint vocabulary (default: 37000)
+#   MAX_LENGTH, MAX_RATIO  words of a side, and of the longer per shorter, to keep a pair (default: 175, 3)
 #   VENV          environment (default: .venv in the checkout)
 # Finished steps are skipped, and an interrupted download goes on, when it is run again.
 set -euo pipefail

@@ -227,7 +227,7 @@ def test_a_wrong_archive_stops_prepare_and_the_right_one_goes_on(mirror: Path, t
     copy = tmp_path / "mirror"
     shutil.copytree(mirror, copy)
     whole = (copy / "dev.tgz").read_bytes()
-    (copy / "dev.tgz").write_bytes(whole[:-10])
+    (copy / "dev.tgz").write_bytes(whole[: len(whole) // 2])
     recipe = Recipe("wmt14_en_de", tmp_path / "work", str(copy))
     refused = recipe.run("prepare.sh", status=1)
     found = re.search(r"wmt14: .*/dev.tgz has the sha256 sum (\w{64}), but (\w{64}) is expected: ", refused.stderr)

@@ -102,7 +102,7 @@ def commoncrawl(language: str) -> "tuple[bytes, bytes]":
     english, other = map(list, zip(*sentences(PAIRS["commoncrawl"], f"crawl {language}", language)))
     english[3] = english[3].replace(" ", "\u2028", 1).replace(" ", "\u00a0", 1)
     other[5] += "\u0085"
-    other[7] = "ein zwei drei " * 6
+    other[7] = "ein zwei drei " * 9
     left, right = text(english), text(other)
     lines = left.split(b"\n")
     lines[9] = b"caf\xe9 " + lines[9]
