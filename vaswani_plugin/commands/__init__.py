@@ -8,6 +8,7 @@ from typing import Protocol
 
 from vaswani_plugin.commands import (
     attention,
+    audit,
     average,
     clean,
     describe,
@@ -46,4 +47,5 @@ COMMANDS: tuple[Command, ...] = (
     attention,
     report,
     describe,
+    audit,
 )

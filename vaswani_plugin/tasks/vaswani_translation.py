@@ -11,7 +11,9 @@ import numpy as np
 import torch
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from omegaconf import DictConfig, OmegaConf
 
+from vaswani_plugin.allocator import keep_freed_memory
 from vaswani_plugin.data.segmentation import Segmentation
 from vaswani_plugin.errors import UserError
 from vaswani_plugin.generation.beam_search import BeamSearch, SearchSettings
@@ -52,6 +54,8 @@ class VaswaniTranslationTask(TranslationTask):
     """fairseq's translation task with the paper's values in place of fairseq's."""
 
     cfg: VaswaniTranslationConfig
+    # That of a training until its first epoch begins.
+    _whole_configuration: Optional[DictConfig] = None
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
@@ -139,6 +143,19 @@ class VaswaniTranslationTask(TranslationTask):
             return Segmentation(args.sentencepiece_model)
         return super().build_bpe(args)
 
+    def build_criterion(self, cfg: Any) -> Any:
+        # fairseq hands over one part of the configuration; the others, which the task sees nowhere, are beside it.
+        self._whole_configuration = cfg._get_parent() if OmegaConf.is_config(cfg) else None
+        return super().build_criterion(cfg)
+
+    def begin_epoch(self, epoch: int, model: Any) -> None:
+        super().begin_epoch(epoch, model)
+        if self._whole_configuration is not None:
+            from vaswani_plugin.audit.comparison import log_differences  # which knows this task
+
+            log_differences(self._whole_configuration)
+            self._whole_configuration = None
+
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
     ) -> Any:
@@ -165,4 +182,6 @@ class VaswaniTranslationTask(TranslationTask):
 
     def _precision(self, sample: Any) -> AbstractContextManager[Any]:
         device = sample["net_input"]["src_tokens"].device.type
+        if device == "cpu":
+            keep_freed_memory()
         return torch.autocast(device, dtype=torch.bfloat16, enabled=self.cfg.mixed_precision)

@@ -1,0 +1,1 @@
+"""A training beside the paper's, detail by detail."""
