@@ -76,6 +76,47 @@ def test_odd_characters_are_found_by_line_and_kept(tmp_path):
     assert left == [line.encode() for line in [*english[:6], "crlf", "a\r"]]
 
 
+def test_other_control_characters_are_found(tmp_path):
+    english = ["a\tb", "bell\x07", "form\x0cfeed", "del\x7f", "c1 \x80", "\x85 alone", "\u00a0 \u00bf"]
+    report = clean(tmp_path, english, ["x x"] * 7, max_ratio=9)
+    found = {kind: finding.lines for kind, finding in report.findings[str(tmp_path / "train.en")].items()}
+    assert found == {"control": [2, 3, 4, 5], "next_line": [6]}
+
+
+def test_fix_leaves_only_characters_that_no_tool_stumbles_over(tmp_path):
+    pairs = [
+        ("\ufeffone", "one"),
+        ("two\ufeff words", "two words"),
+        ("a\rb", "a b"),
+        ("a\u2028b\u2029c\u0085d", "a b c d"),
+        ("v\x0bt f\x0cf s\x1cs s\x1fs", "v t f f s s s s"),
+        ("nul\0 bell\x07 del\x7f c1\x80", "nul bell del c1"),
+        ("crlf\r", "crlf"),
+        ("twice\r\r", "twice "),
+        (" tab\there  two \u00a0\u3000\u200b\u00ad", " tab\there  two \u00a0\u3000\u200b\u00ad"),
+    ]
+    report = clean(tmp_path, [left for left, _ in pairs], ["x"] * len(pairs), max_ratio=9, fix=True)
+    assert report.removed == {"invalid_utf8": 0, "blank": 0, "too_long": 0, "ratio": 0}
+    assert [left for left, _ in kept(tmp_path)] == [right.encode() for _, right in pairs]
+    text = report.as_text()
+    assert "train.en: 2 lines with byte order mark U+FEFF, dropped: 1, 2\n" in text
+    assert "train.en: 2 lines with lone carriage return (0x0D), made a space: 3, 8\n" in text
+
+
+def test_rules_look_at_the_fixed_text_and_bad_bytes_are_still_removed(tmp_path):
+    report = clean(tmp_path, ["\0\ufeff", b"\xff\x00", "a\rb"], ["x", "y", "z z"], fix=True)
+    assert report.removed == {"invalid_utf8": 1, "blank": 1, "too_long": 0, "ratio": 0}
+    assert kept(tmp_path) == [(b"a b", b"z z")]
+    findings = report.findings[str(tmp_path / "train.en")]
+    assert {kind: finding.lines for kind, finding in findings.items()} == {
+        "byte_order_mark": [1],
+        "nul": [1, 2],
+        "blank": [1],
+        "invalid_utf8": [2],
+        "carriage_return": [3],
+    }
+
+
 def test_only_the_first_thousand_lines_are_listed(tmp_path):
     report = clean(tmp_path, ["a\rb"] * 1500, ["x"] * 1500)
     finding = report.findings[str(tmp_path / "train.en")]["carriage_return"]

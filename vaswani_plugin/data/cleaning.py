@@ -2,16 +2,16 @@
 
 A pair of lines is removed by the first of these rules that it breaks: both sides are UTF-8; no side is blank; no side
 has more than ``max_length`` words; the longer side has at most ``max_ratio`` times the words of the shorter. Words
-are separated by white space. Odd characters that break other tools are reported with their lines, and kept.
+are separated by white space. Odd characters that break other tools are reported with their lines, and kept or fixed.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from vaswani_plugin.data.odd_characters import FINDINGS, FIXES, fixed, odd_characters
 from vaswani_plugin.data.progress import Progress
 from vaswani_plugin.data.text_files import STANDARD_STREAM, count_lines, raw_lines, replacing
 from vaswani_plugin.errors import UserError
@@ -22,27 +22,6 @@ RULES = {
     "too_long": "a side has more words than --max-length",
     "ratio": "one side has more than --max-ratio times the words of the other",
 }
-FINDINGS = {
-    "carriage_return": "lone carriage return (0x0D)",
-    "crlf": "line that ends in CR LF (written with LF alone)",
-    "line_separator": "line separator U+2028",
-    "paragraph_separator": "paragraph separator U+2029",
-    "next_line": "next line U+0085",
-    "byte_order_mark": "byte order mark U+FEFF",
-    "nul": "NUL byte",
-    "invalid_utf8": "bytes that are not UTF-8",
-    "blank": "nothing but white space",
-}
-_PATTERNS = {
-    "carriage_return": re.compile(b"\r(?!$)"),
-    "line_separator": re.compile("\u2028".encode()),
-    "paragraph_separator": re.compile("\u2029".encode()),
-    "next_line": re.compile("\u0085".encode()),
-    "byte_order_mark": re.compile("\ufeff".encode()),
-    "nul": re.compile(b"\0"),
-}
-# One search over each line instead of six: nearly every line has none of them.
-_ANY = re.compile(b"|".join(pattern.pattern for pattern in _PATTERNS.values()) + b"|\r")
 # A file in a wrong encoding has a finding on every line; the count goes on, the list ends here.
 LINES_LISTED = 1000
 
@@ -62,8 +41,13 @@ class Finding:
 
 @dataclass
 class CleaningReport:
-    """What came in, what each rule removed, what was kept, and the odd characters of each file by kind."""
+    """What came in, what each rule removed, what was kept, and the odd characters of each file by kind.
 
+    The findings are about the files as they came in (blank: once fixed); ``fixed`` says that the outputs are rid of
+    the characters.
+    """
+
+    fixed: bool = False
     pairs: int = 0
     kept: int = 0
     removed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RULES, 0))
@@ -80,15 +64,24 @@ class CleaningReport:
         lines.append(f"{self.kept:>12,} kept in {' and '.join(self.outputs)}")
         for path, findings in self.findings.items():
             for kind, finding in findings.items():
-                lines.append(f"{path}: {_amount(finding)} with {FINDINGS[kind]}: {_numbers(finding)}")
+                done = f", {FIXES[kind]}" if self.fixed and kind in FIXES else ""
+                lines.append(f"{path}: {_amount(finding)} with {FINDINGS[kind]}{done}: {_numbers(finding)}")
         return "\n".join(lines)
 
 
 def clean_pair(
-    source: str | Path, target: str | Path, prefix: str | Path, *, max_length: int = 175, max_ratio: float = 1.5
+    source: str | Path,
+    target: str | Path,
+    prefix: str | Path,
+    *,
+    max_length: int = 175,
+    max_ratio: float = 1.5,
+    fix: bool = False,
 ) -> CleaningReport:
     """Writes the pairs worth keeping to ``PREFIX.SUFFIX`` for both sides, the suffixes taken from the inputs' names.
 
+    With ``fix``, odd characters are replaced or dropped (:func:`vaswani_plugin.data.odd_characters.fixed`), and the
+    rules look at what then is there. No line is ever cut in two or joined to another.
     Files of unequal length, or names that give no two different outputs, are a ``ValueError`` before any work.
     """
     if max_length < 1 or not max_ratio >= 1:
@@ -100,11 +93,11 @@ def clean_pair(
             f"{source} has {counts[0]} lines but {target} has {counts[1]}; line n of one must be the translation of "
             "line n of the other (lines end at \\n only)"
         )
-    report = CleaningReport(outputs=[str(output) for output in outputs])
+    report = CleaningReport(fixed=fix, outputs=[str(output) for output in outputs])
     with replacing(*outputs) as (source_out, target_out), Progress("clean", "pairs") as progress:
         for number, (left, right) in enumerate(zip_longest(raw_lines(source), raw_lines(target), fillvalue=b""), 1):
-            left, left_words = _look_at(left, source, number, report)
-            right, right_words = _look_at(right, target, number, report)
+            left, left_words = _take(left, source, number, report)
+            right, right_words = _take(right, target, number, report)
             broken = _broken_rule(left_words, right_words, max_length, max_ratio)
             progress.advance()
             report.pairs += 1
@@ -133,19 +126,21 @@ def _output_names(source: str | Path, target: str | Path, prefix: str | Path) ->
     return outputs
 
 
-def _look_at(line: bytes, path: str | Path, number: int, report: CleaningReport) -> tuple[bytes, int | None]:
-    """Reports what is odd about a line; returns it without the CR of a CR LF, and its words (``None``: not UTF-8)."""
-    kinds = []
-    if _ANY.search(line):
-        kinds = [kind for kind, pattern in _PATTERNS.items() if pattern.search(line)]
-        if line.endswith(b"\r"):
-            kinds.append("crlf")
-            line = line[:-1]
+def _take(line: bytes, path: str | Path, number: int, report: CleaningReport) -> tuple[bytes, int | None]:
+    """Reports what is odd about a line; returns it as it is to be written, and its words (``None``: not UTF-8)."""
+    kinds = odd_characters(line)
+    if "crlf" in kinds:
+        line = line[:-1]
     words = None
     try:
-        words = len(line.decode("utf-8").split())
+        text = line.decode("utf-8")
     except UnicodeDecodeError:
         kinds.append("invalid_utf8")
+    else:
+        if kinds and report.fixed:
+            text = fixed(text)
+            line = text.encode("utf-8")
+        words = len(text.split())
     if words == 0:
         kinds.append("blank")
     for kind in kinds:

@@ -17,7 +17,7 @@ from vaswani_plugin.errors import UserError
 
 STANDARD_STREAM = "-"
 _GZIP_MAGIC = b"\x1f\x8b"
-_BLOCK_BYTES = 1 << 22
+_BLOCK_BYTES = 1 << 20
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
 def blocks_of_lines(stream: BinaryIO) -> Iterator[list[bytes]]:
     r"""Yields lists of whole lines without their ``\n``, each list as soon as its bytes have arrived.
 
-    A list holds about 4 MiB, so memory stays flat; a last line without ``\n`` counts as a line.
+    A list holds about 1 MiB, so memory stays flat; a last line without ``\n`` counts as a line.
     """
     unfinished = bytearray()
     read = getattr(stream, "read1", stream.read)
