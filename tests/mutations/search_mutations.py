@@ -122,7 +122,7 @@ SEARCH = [
         _SEARCH,
         ".masked_fill(lengths.eq(0), 0)",
         "",
-        f"{_TEST_SEARCH}::test_blank_line_in_blank_line_out",
+        f"{_TEST_SEARCH}::test_blank_line_stays_blank_whatever_the_model_prefers",
     ),
     # what is kept between the steps
     Mutation(

@@ -40,9 +40,15 @@ TOOLS = [
         _TRANSLATIONS,
         'self.best["D"] or self.best["H"]',
         'self.best["H"] or self.best["D"]',
-        _TEST_TRANSLATIONS,
+        f"{_TEST_BLEU}::test_reference_comes_from_the_file_and_not_from_the_generate_output",
     ),
-    Mutation("no byte pieces", _VOCABULARY, "byte_fallback=True", "byte_fallback=False", _TEST_VOCABULARY),
+    Mutation(
+        "no byte pieces",
+        _VOCABULARY,
+        "byte_fallback=True",
+        "byte_fallback=False",
+        f"{_TEST_VOCABULARY}::test_size_too_small_names_the_smallest_which_then_works",
+    ),
     Mutation(
         "text is normalised",
         _VOCABULARY,

@@ -164,6 +164,12 @@ def test_blank_line_in_blank_line_out() -> None:
     assert len(found[1][0]["tokens"]) > 0
 
 
+def test_blank_line_stays_blank_whatever_the_model_prefers() -> None:
+    (blank, *others) = search(unwilling_to_end(), [[EOS], *SOURCES], max_len_b=3)
+    assert [hypothesis["tokens"].tolist() for hypothesis in blank] == [[EOS]]
+    assert all(len(hypotheses[0]["tokens"]) > 1 for hypotheses in others)
+
+
 def test_shortest_output() -> None:
     found = search(models(1, 2), SOURCES, min_len=4)
     assert all(len(hypothesis["tokens"]) >= 5 for hypotheses in found for hypothesis in hypotheses)
