@@ -25,7 +25,9 @@ def main() -> int:
     parser.add_argument("--size", choices=tuple(SIZES), default="tiny", help="of the model (default: tiny)")
     parser.add_argument("--precision", choices=("float32", "mixed"), default="float32", help="of the plugin")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="turns of each peer (default: 5)")
-    parser.add_argument("--peers", nargs="+", metavar="NAME", help="beside the plugin (default: all that are installed)")
+    parser.add_argument(
+        "--peers", nargs="+", metavar="NAME", help="beside the plugin (default: all that are installed)"
+    )
     parser.add_argument("--tokens", type=int, metavar="N", help="target tokens of a batch (default: by size)")
     parser.add_argument("--raise-thresholds", action="store_true", help="glibc keeps freed memory, for every peer")
     parser.add_argument("--json", metavar="FILE", help="also write the rows there")
@@ -46,8 +48,9 @@ def main() -> int:
     results = measure([peer for peer in peers if peer.installed()], options)
     rows = compare(results, options)
     print(table(results, rows))
-    if options.work in ("train", "decode"):
-        print(machine.report(results["plugin"], options))
+    if options.work == "train":
+        ours = results["plugin"]
+        print(machine.report(options.size, options.precision, ours["tokens"], ours["metrics"]["seconds_per_update"]))
     if options.json:
         Path(options.json).write_text(json.dumps(rows, indent=2) + "\n", "utf-8")
     return 0

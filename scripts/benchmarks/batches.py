@@ -25,6 +25,7 @@ def batch(size: Size, dictionary: Dictionary, tokens: int, same_length: bool = F
         return torch.cat([words, torch.tensor([dictionary.eos()])])
 
     pairs = [
-        {"id": number, "source": sentence(), "target": sentence()} for number in range(round(tokens / (size.length + 1)))
+        {"id": number, "source": sentence(), "target": sentence()}
+        for number in range(round(tokens / (size.length + 1)))
     ]
     return collate(pairs, dictionary.pad(), dictionary.eos())

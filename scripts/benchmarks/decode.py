@@ -4,7 +4,6 @@ The weights are untrained, so the length is imposed: what is measured is the wor
 """
 
 import tempfile
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -63,18 +62,20 @@ def _ctranslate2(task: dict[str, Any], precision: str) -> Turn:
     """The plugin's untrained model in CTranslate2's form."""
     import ctranslate2
 
-    from vaswani_plugin.export.ctranslate2 import export_model
+    from vaswani_plugin.export.ctranslate2_model import transformer_spec
 
     size = SIZES[task["size"]]
     cfg = configuration(size, plugin_flags(size))
     set_up = tasks.setup_task(cfg.task)
     torch.manual_seed(1)
-    folder = Path(tempfile.mkdtemp(prefix="vaswani-benchmark-")) / "model"
-    export_model(set_up.build_model(cfg.model), set_up.source_dictionary, set_up.target_dictionary, folder)
-    threads = {"inter_threads": 1, "intra_threads": torch.get_num_threads()}
-    translator = ctranslate2.Translator(str(folder), device="cpu", compute_type=precision, **threads)
-    sample = batch(size, set_up.target_dictionary, SENTENCES * (size.length + 1), same_length=True)
     symbols = set_up.source_dictionary.symbols
+    spec = transformer_spec(set_up.build_model(cfg.model), symbols, symbols)
+    spec.validate()
+    folder = tempfile.mkdtemp(prefix="vaswani-benchmark-")
+    spec.save(folder)
+    threads = {"inter_threads": 1, "intra_threads": torch.get_num_threads()}
+    translator = ctranslate2.Translator(folder, device="cpu", compute_type=precision, **threads)
+    sample = batch(size, set_up.target_dictionary, SENTENCES * (size.length + 1), same_length=True)
     sources = [[symbols[token] for token in row[:-1]] for row in sample["net_input"]["src_tokens"].tolist()]
 
     def run() -> None:

@@ -14,7 +14,18 @@ from benchmarks.peers import Size
 
 def configuration(size: Size, flags: list[str], max_tokens: int = 4096) -> Any:
     """What fairseq-train makes of the flags."""
-    arguments = [_data_folder(size), "-s", "en", "-t", "de", "--max-tokens", str(max_tokens), "--seed", "1", "--no-save"]
+    arguments = [
+        _data_folder(size),
+        "-s",
+        "en",
+        "-t",
+        "de",
+        "--max-tokens",
+        str(max_tokens),
+        "--seed",
+        "1",
+        "--no-save",
+    ]
     arguments += ["--optimizer", "adam", "--adam-betas", "(0.9,0.98)", "--adam-eps", "1e-9"]
     arguments += ["--label-smoothing", "0.1", "--warmup-updates", "4000", *flags]
     if not torch.cuda.is_available():

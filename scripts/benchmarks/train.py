@@ -11,6 +11,7 @@ from benchmarks.batches import batch
 from benchmarks.flags import configuration, plugin_flags, stock_flags
 from benchmarks.peers import SIZES, Turn
 
+
 def plugin(task: dict[str, Any]) -> Turn:
     mixed = ["--mixed-precision"] if task["precision"] == "mixed" else []
     return _turn(task, plugin_flags(SIZES[task["size"]]) + mixed)
@@ -72,4 +73,3 @@ def torch_transformer(task: dict[str, Any]) -> Turn:
         loss.backward()
 
     return Turn(run, "update", {"target_tokens": sample["ntokens"]})
-

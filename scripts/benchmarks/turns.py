@@ -84,5 +84,7 @@ class _Worker:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            raise SystemExit(f"benchmark: {self.peer.name} ended with status {self.process.wait()}; its words are above")
+            raise SystemExit(
+                f"benchmark: {self.peer.name} ended with status {self.process.wait()}; its words are above"
+            )
         return json.loads(line)
