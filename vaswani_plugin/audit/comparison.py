@@ -136,9 +136,7 @@ def _checkpoint_of(folder: Path) -> Path:
             return folder / name
     others = [*folder.glob("checkpoint*.pt"), *folder.glob("checkpoints/checkpoint*.pt")]
     if not others:
-        raise UserError(
-            f"{folder} has no checkpoint of a training: give a recipe's folder or fairseq-train's --save-dir"
-        )
+        raise UserError(f"{folder} has no checkpoint: give a recipe's folder, or fairseq-train's --save-dir")
     return max(others, key=os.path.getmtime)
 
 

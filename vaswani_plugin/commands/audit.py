@@ -32,4 +32,4 @@ def run(options: Namespace) -> None:
     print(json.dumps(audit.as_json(), indent=2) if options.json else audit.as_table(), flush=True)
     if options.strict and audit.differences:
         names = ", ".join(detail.name for detail in audit.differences)
-        raise UserError(f"{audit.subject} is not the paper's training: it differs in {names}")
+        raise UserError(f"{audit.subject}: not the paper's training, but another in {names}")
