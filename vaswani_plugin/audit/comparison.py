@@ -49,13 +49,18 @@ class Audit:
             "details": [asdict(detail) for detail in self.details],
         }
 
-    def as_table(self) -> str:
-        """Columns: detail, the paper's value and section, this run's, the verdict, why it matters."""
+    def rows(self) -> list[list[str]]:
+        """A heading, then for each detail: name, the paper's value and section, this run's, verdict, why it matters."""
         rows = [["", f"paper ({self.paper.name})", "this run", "", "why it matters"]]
         for detail in self.details:
             verdict = {True: "same", False: "DIFFERENT", None: "not told"}[detail.same]
             paper = f"{_shown(detail.paper)} ({detail.section})"
             rows.append([detail.name, paper, _with_note(detail), verdict, detail.why])
+        return rows
+
+    def as_table(self) -> str:
+        """:meth:`rows` in columns, and the count of differences."""
+        rows = self.rows()
         widths = [max(len(row[column]) for row in rows) for column in range(4)]
         lines = ["  ".join([*(f"{cell:<{width}}" for cell, width in zip(row, widths)), row[4]]) for row in rows]
         same = sum(detail.same is True for detail in self.details)

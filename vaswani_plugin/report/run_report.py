@@ -25,6 +25,7 @@ _FEWEST_WORDS, _MOST_WORDS = 5, 14
 _STYLE = """
 .pair { margin: .75rem 0; padding-left: .75rem; border-left: 3px solid var(--line); }
 .pair p { margin: 0; } .pair b { font-weight: 400; color: var(--quiet); display: inline-block; min-width: 5.5rem; }
+.emphasised { color: var(--bad); font-weight: 600; }
 details > summary { cursor: pointer; } .status { font-size: 1.1rem; }
 """
 
@@ -46,6 +47,7 @@ def run_report(path: Path) -> str:
             status_section(run, log),
             curves_section(log),
             scores_section(run),
+            audit_section(run),
             attention,
             samples_section(samples),
             origin_section(run, log),
@@ -94,6 +96,25 @@ def scores_section(run: RunFolder) -> str:
     if not rows:
         return f'<h2>Scores</h2>\n<p class="bad">{escape(run.scores.name)} holds no score.</p>'
     return f"<h2>Scores</h2>\n{table([('metric', 'score', 'signature'), *rows])}"
+
+
+def audit_section(run: RunFolder) -> str:
+    """The training beside the paper's; what differs first catches the eye."""
+    heading = "<h2>Beside the paper's training</h2>\n"
+    if not run.has_checkpoint:
+        return f'{heading}<p class="quiet">Shown once there is a checkpoint.</p>'
+
+    from vaswani_plugin.audit.comparison import audit_subject
+
+    try:
+        audit = audit_subject([str(run.path)])
+    except UserError as error:
+        return f'{heading}<p class="quiet">Not shown: {escape(error)}</p>'
+    told = sum(detail.same is not None for detail in audit.details)
+    return (
+        f"{heading}<p>{len(audit.differences)} of {told} details differ from the paper's {escape(audit.paper.name)} "
+        f"model.</p>\n{table(audit.rows(), emphasised='DIFFERENT')}"
+    )
 
 
 def attention_of_run(run: RunFolder, samples: list[Sample]) -> tuple[str, str]:
@@ -166,7 +187,11 @@ def origin_section(run: RunFolder, log: Optional[TrainingLog]) -> str:
     return "\n".join(parts)
 
 
-def table(rows: Iterable[Iterable[str]]) -> str:
-    """Rows of text."""
-    cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
-    return f'<div class="scroll"><table>{"".join(f"<tr>{row}</tr>" for row in cells)}</table></div>'
+def table(rows: Iterable[Iterable[str]], emphasised: Optional[str] = None) -> str:
+    """Rows of text; a row that has the ``emphasised`` text in a cell stands out."""
+    lines = []
+    for row in rows:
+        cells = list(row)
+        mark = ' class="emphasised"' if emphasised in cells else ""
+        lines.append(f"<tr{mark}>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>")
+    return f'<div class="scroll"><table>{"".join(lines)}</table></div>'
