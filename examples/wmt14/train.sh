@@ -38,6 +38,8 @@ if [ -n "${WORLD_SIZE:-}" ] && [ -n "${RANK:-}" ]; then STARTED=$WORLD_SIZE NODE
 FOLLOWS=
 if ((NODE_RANK > 0)) || [ -n "$DRY_RUN" ]; then FOLLOWS=yes; fi
 begin
+# torchrun shows what all workers of a machine print: the first one's is enough.
+if [ -n "$STARTED" ] && ((NODE_RANK > 0)); then exec >"$WORK/logs/train-$SIZE-$NODE_RANK.log" 2>&1; fi
 after binarise prepare.sh
 mkdir -p "$RUN"
 
@@ -87,7 +89,7 @@ SETTINGS=$(printf '%s\n' "$CHAIN" "$ARCH" "$SEED" "$UPDATE_TOKENS" | digest)
 if ((NODE_RANK > 0)); then
   # The first worker keeps the books; what it skips must not be waited for.
   if is_done "train-$SIZE" train "$SETTINGS" "$MAX_UPDATE"; then exit; fi
-  exec "${COMMAND[@]}" >"$WORK/logs/train-$SIZE-$NODE_RANK.log" 2>&1
+  exec "${COMMAND[@]}" >>"$WORK/logs/train-$SIZE-$NODE_RANK.log" 2>&1
 fi
 step "train-$SIZE" train "$SETTINGS" "$MAX_UPDATE"
 printf '%s\n' "$SIZE" >"$WORK/last_trained"
