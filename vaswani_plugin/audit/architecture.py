@@ -68,7 +68,7 @@ def _of_the_plugin(config: Configuration) -> Architecture:
         dropout=number("dropout"),
         attention_dropout=number("attention_dropout", 0.0),
         activation_dropout=number("activation_dropout", 0.0),
-        embeddings=sharing.get(str(config.value("model", "share_embeddings", "all")), "not known"),
+        embeddings=sharing.get(config.text("model", "share_embeddings", "all"), "not known"),
         biases="zero at first" if config.flag("model", "attention_bias") else "none",
         positions="learned" if config.flag("model", "learned_positions") else _PAPER_POSITIONS,
         normalization=_PAPER_NORMALIZATION,
@@ -117,7 +117,7 @@ def _of_stock_fairseq(config: Configuration) -> Architecture:
         biases="random at first",
         positions=positions,
         normalization="before each sub-layer" if before else _PAPER_NORMALIZATION,
-        activation=str(config.value("model", "activation_fn", "relu")),
+        activation=config.text("model", "activation_fn", "relu"),
         embedding_scale="1" if flag("no_scale_embedding") else _PAPER_SCALE,
     )
 

@@ -131,7 +131,8 @@ def audit_subject(words: Sequence[str]) -> Audit:
     checkpoint = _checkpoint_of(path) if path.is_dir() else path
     state = read_checkpoint(checkpoint, weights=False)
     config = Configuration(str(checkpoint), state.get("cfg") or state.get("args"))
-    return audit(config, read_progress(state, averaged=not path.is_dir() or checkpoint.name == "averaged.pt"))
+    is_result = not path.is_dir() or checkpoint.name == "averaged.pt"
+    return audit(config, read_progress(str(checkpoint), state, averaged=is_result))
 
 
 def _checkpoint_of(folder: Path) -> Path:

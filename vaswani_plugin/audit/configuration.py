@@ -1,6 +1,5 @@
 """The settings of a fairseq training, from wherever they stand."""
 
-import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, Optional
@@ -9,6 +8,7 @@ from vaswani_plugin.errors import UserError
 
 # What older checkpoints, whose settings are one flat list, call the parts.
 _NAMES = {"model": "arch"}
+_LARGEST = 1e15
 
 
 class Configuration:
@@ -35,13 +35,18 @@ class Configuration:
 
     def name(self, part: str) -> str:
         """Which model, task, criterion, optimizer or lr_scheduler it is; "" for none."""
-        return str(self.value(part, "_name") or "")
+        return self.text(part, "_name")
+
+    def text(self, part: str, name: str, default: str = "") -> str:
+        """Fit to be printed, whoever has written it."""
+        shown = str(self.value(part, name) or default)[:60]
+        return "".join(character if character.isprintable() else "?" for character in shown)
 
     def number(self, part: str, name: str, default: Optional[float] = None) -> Any:
         """An int or a float.
 
         Raises:
-            ValueError: the setting is absent and has no default, or is no finite number.
+            ValueError: the setting is absent and has no default, or is no number that a setting can be.
         """
         value = self.value(part, name)
         if value is None and default is not None:
@@ -51,7 +56,7 @@ class Configuration:
                 value = float(value)
             except ValueError:
                 self._refuse(part, name, value)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        if not _is_number(value):
             self._refuse(part, name, value)
         return value
 
@@ -62,9 +67,12 @@ class Configuration:
         if not isinstance(entries, (list, tuple)):
             entries = [value]
         try:
-            return [float(entry) for entry in entries]
-        except (TypeError, ValueError):
+            found = [float(entry) for entry in entries]
+        except (TypeError, ValueError, OverflowError):
+            found = []
+        if not found or not all(map(_is_number, found)):
             self._refuse(part, name, value)
+        return found
 
     def flag(self, part: str, name: str) -> bool:
         return bool(self.value(part, name, False))
@@ -73,7 +81,12 @@ class Configuration:
         return all(self.value(part, name) is not None for name in names)
 
     def _refuse(self, part: str, name: str, value: Any) -> NoReturn:
-        raise UserError(f"{self.origin}: its setting {part}.{name} is {str(value)[:60]!r}, which no training can have")
+        shown = repr(value)[:60]
+        raise UserError(f"{self.origin}: its setting {part}.{name} is {shown}, which no training can have")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _LARGEST
 
 
 def _mapping(part: Any) -> Mapping[str, Any]:
