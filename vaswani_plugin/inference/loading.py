@@ -25,8 +25,13 @@ def open_model(folder: str | os.PathLike[str]) -> Translator:
     Raises:
         ValueError: the folder is missing, is no such folder, or its files do not go together.
     """
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
+    silence_fairseq()
     return load_translator(folder)
+
+
+def silence_fairseq() -> None:
+    """No progress in fairseq's log; warnings stay."""
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
 
 
 def load_translator(
@@ -66,6 +71,12 @@ def load_translator(
     except CheckpointMismatch as error:
         raise UserError(
             f"{folder / checkpoint_file} does not go with the dictionaries in {data_folder}: {error}"
+        ) from error
+    except RuntimeError as error:  # as torch tells it, of fairseq's own architectures
+        if "Error(s) in loading state_dict" not in str(error):
+            raise
+        raise UserError(
+            f"{folder / checkpoint_file} does not go with the dictionaries in {data_folder}: the sizes differ"
         ) from error
     except Exception as error:
         if "infer language pair" in str(error):

@@ -17,7 +17,7 @@ import vaswani_plugin
 from vaswani_plugin.checkpoints.reading import num_updates, read_checkpoint
 from vaswani_plugin.data.segmentation import WORD_START, Segmentation
 from vaswani_plugin.errors import UserError
-from vaswani_plugin.inference.loading import SEGMENTATION, SETTINGS, WEIGHTS
+from vaswani_plugin.inference.loading import SEGMENTATION, SETTINGS, WEIGHTS, load_translator, silence_fairseq
 
 _CHECKPOINTS = ("averaged.pt", "checkpoint_best.pt", "checkpoint_last.pt")
 _FILLER = re.compile(r"madeupword\d{4}")  # fairseq-preprocess --padding-factor
@@ -45,6 +45,7 @@ def package(
         raise UserError(f"{run} is not a folder: give the folder of a training's checkpoints")
     if os.path.lexists(output):
         raise UserError(f"{output} is there already: name a new folder, or remove it first")
+    silence_fairseq()
     weights = Path(checkpoint) if checkpoint is not None else _find_checkpoint(run)
     state = read_checkpoint(weights)
     config = state.get("cfg")
@@ -54,7 +55,11 @@ def package(
         raise UserError(f"{weights} was trained with --task {config['task'].get('_name')}, not vaswani_translation")
     folder, languages = _find_dictionaries(run, data, config["task"])
     dictionaries = [Dictionary.load(str(folder / f"dict.{language}.txt")) for language in languages]
-    _check_sizes(state["model"], dictionaries, weights, folder)
+    # Before anything is written: whether weights and dictionaries go together.
+    source_lang, target_lang = languages
+    load_translator(
+        weights.parent, weights.name, folder.resolve(), source_lang=source_lang, target_lang=target_lang, bpe=None
+    )
     segmentation = _find_segmentation(run, folder, sentencepiece_model, config, dictionaries)
 
     contents = {
@@ -64,13 +69,13 @@ def package(
         "averaged": (state.get("extra_state") or {}).get("averaged"),
         "data": str(folder),
         "sentencepiece_model": None if segmentation is None else str(segmentation),
-        "source_lang": languages[0],
-        "target_lang": languages[1],
+        "source_lang": source_lang,
+        "target_lang": target_lang,
         "model": _plain(config["model"]),
         "task": _plain(config["task"]),
     }
     # from_pretrained overwrites the path of the data, and of a model under fairseq's own name.
-    config["task"].update(data=".", source_lang=languages[0], target_lang=languages[1])
+    config["task"].update(data=".", source_lang=source_lang, target_lang=target_lang)
     config["bpe"] = None
     if segmentation is not None:
         config["bpe"] = {"_name": "sentencepiece", "sentencepiece_model": SEGMENTATION}
@@ -130,16 +135,6 @@ def _languages(folder: Path, task: dict[str, Any]) -> Optional[tuple[str, str]]:
         return None
     found = all((folder / f"dict.{language}.txt").is_file() for language in (source, target))
     return (source, target) if found else None
-
-
-def _check_sizes(model: dict[str, Any], dictionaries: Sequence[Dictionary], weights: Path, folder: Path) -> None:
-    for side, dictionary in zip(("encoder", "decoder"), dictionaries):
-        rows = {len(value) for name, value in model.items() if re.fullmatch(rf"{side}\.embed\w+\.weight", name)}
-        if rows and len(dictionary) not in rows:
-            raise UserError(
-                f"{weights} has {max(rows)} rows of {side} embeddings, but the dictionary in {folder} has "
-                f"{len(dictionary)} entries: give --data DIR, the folder of the data that it was trained on"
-            )
 
 
 def _find_segmentation(
