@@ -24,7 +24,8 @@ LOG_EVERY=$((MAX_UPDATE >= 1000 ? 100 : (MAX_UPDATE + 9) / 10))
 # Several machines: one start of this script on each (SLURM's srun, or NNODES, NODE_RANK and MASTER_ADDR by hand), or
 # one for each device by torchrun, which sets WORLD_SIZE and RANK.
 if [ -z "${NNODES:-}" ] && ((${SLURM_STEP_NUM_NODES:-1} > 1)); then
-  ((${SLURM_STEP_NUM_TASKS:-0} == SLURM_STEP_NUM_NODES)) ||
+  SLURM_STEP_NUM_TASKS=${SLURM_STEP_NUM_TASKS:-$SLURM_STEP_NUM_NODES}
+  ((SLURM_STEP_NUM_TASKS == SLURM_STEP_NUM_NODES)) ||
     fail "SLURM has started $SLURM_STEP_NUM_TASKS tasks on $SLURM_STEP_NUM_NODES nodes: start one on each, with srun --ntasks-per-node 1"
   NNODES=$SLURM_STEP_NUM_NODES NODE_RANK=$SLURM_NODEID
   MASTER_ADDR=${MASTER_ADDR:-$(scontrol show hostnames "$SLURM_STEP_NODELIST" | head -n 1)}

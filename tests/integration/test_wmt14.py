@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -271,3 +272,19 @@ def test_mistakes_end_in_a_sentence(
 def test_the_whole_training_is_not_begun_on_a_cpu(german: Recipe, prepared: str) -> None:
     refused = german.run("train.sh", "big", status=1, ARCH="", MAX_UPDATE="").stderr
     assert "there is no GPU here, and 300000 updates of vaswani_big would take a CPU weeks" in refused
+
+
+def test_slurm_starts_a_torchrun_on_each_machine(german: Recipe, prepared: str, tmp_path: Path) -> None:
+    scontrol = tmp_path / "scontrol"
+    scontrol.write_text('#!/bin/sh\n[ "$1 $2 $3" = "show hostnames node[7-8]" ] && printf "node7\\nnode8\\n"\n')
+    scontrol.chmod(0o755)
+    slurm = {"SLURM_STEP_NUM_NODES": "2", "SLURM_STEP_NUM_TASKS": "2", "SLURM_NODEID": "1"}
+    slurm |= {"SLURM_STEP_NODELIST": "node[7-8]", "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    words = shlex.split(german.run("train.sh", "base", "--dry-run", **slurm).stdout)
+    devices = str(max(torch.cuda.device_count(), 1))
+    options = ["--nnodes", "2", "--node_rank", "1", "--nproc_per_node", devices, "--master_addr", "node7"]
+    assert words[: len(options) + 3] == ["torchrun", *options, "--master_port", "29500"]
+    assert words[len(options) + 3].endswith("/fairseq-train")
+    two_a_node = {**slurm, "SLURM_STEP_NUM_TASKS": "4"}
+    refused = german.run("train.sh", "base", "--dry-run", status=1, **two_a_node).stderr
+    assert "SLURM has started 4 tasks on 2 nodes: start one on each, with srun --ntasks-per-node 1" in refused
