@@ -5,54 +5,13 @@ import json
 import os
 import re
 import shlex
-import shutil
-import signal
-import subprocess
-import sys
-import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import sacrebleu
 import torch
 import wmt14_mirror
-from archive_server import serving
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
-VOCABULARY = 420
-PREPARE = ["download", "text", "clean", "vocabulary", "encode", "binarise"]
-
-
-@dataclass
-class Recipe:
-    pair: str
-    work: Path
-    mirror: str
-
-    def command(self, script: str, *words: str, **environment: str) -> "tuple[list[str], dict[str, str]]":
-        settings = {"WMT14_MIRROR": self.mirror, "WORK": str(self.work), "VENV": sys.prefix, "OMP_NUM_THREADS": "1"}
-        settings |= {"VOCAB_SIZE": str(VOCABULARY), "ARCH": "vaswani_tiny", "MAX_UPDATE": "6", **environment}
-        clean = {name: value for name, value in os.environ.items() if name not in ("WORLD_SIZE", "RANK")}
-        return ["bash", str(EXAMPLES / self.pair / script), *words], {**clean, **settings}
-
-    def run(self, script: str, *words: str, status: int = 0, **environment: str) -> "subprocess.CompletedProcess[str]":
-        command, settings = self.command(script, *words, **environment)
-        done = subprocess.run(command, env=settings, capture_output=True, text=True, check=False, timeout=300)
-        assert done.returncode == status, done.stdout[-4000:] + done.stderr[-4000:]
-        assert "Traceback" not in done.stderr
-        return done
-
-    def lines(self, name: str) -> "list[str]":
-        content = (self.work / name).read_bytes().decode("utf-8", "surrogateescape")
-        assert content.endswith("\n")
-        return content[:-1].split("\n")
-
-
-def steps(output: str) -> "dict[str, str]":
-    """What each step said of itself, "done" for one that was skipped."""
-    found = re.findall(r"^\w+: ([\w-]+): (done before|.* in all)$", output, re.MULTILINE)
-    return {name: "done" if said == "done before" else "run" for name, said in found}
+from wmt14_recipe import PREPARE, VOCABULARY, Recipe, steps
 
 
 @pytest.fixture(scope="module")
@@ -188,84 +147,11 @@ def test_evaluation_scores_the_mean_and_the_last_checkpoint(german: Recipe, eval
     assert f"{score['development']['perplexity']:.2f}" in table
 
 
-def test_french_from_a_server_after_an_interruption(mirror: Path, tmp_path: Path) -> None:
-    """Years' folders, an interruption in the middle of a file, UN's and giga-fren's layouts, a lone CR in a line."""
-    years = wmt14_mirror.build(tmp_path / "years", years=True)
-    files = {str(path.relative_to(years)): path.read_bytes() for path in years.rglob("*") if path.is_file()}
-    with serving(files) as server:
-        recipe = Recipe("wmt14_en_fr", tmp_path / "work", server.address)
-        server.stands_still_after = 2000
-        command, settings = recipe.command("prepare.sh")
-        part = recipe.work / "archives" / "wmt13" / "training-parallel-europarl-v7.tgz.part"
-        with subprocess.Popen(
-            command, env=settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-        ) as process:
-            for _ in range(600):
-                if part.exists():
-                    break
-                time.sleep(0.05)
-            os.killpg(process.pid, signal.SIGINT)
-            output = process.communicate(timeout=60)[0]
-        assert process.returncode == 130, output
-        assert "interrupted; run it again to go on from here" in output
-        assert "Traceback" not in output
-        server.stands_still_after = None
-        server.goes_on.set()
-        left = part.stat().st_size
-        done = recipe.run("prepare.sh")
-        assert steps(done.stdout) == dict.fromkeys(PREPARE, "run")
-        europarl = [wanted for path, wanted in server.requests if path.endswith("europarl-v7.tgz")]
-        assert europarl[-1] == (f"bytes={left}-" if left else None)
-    total = sum(wmt14_mirror.PAIRS.values()) - sum(wmt14_mirror.REMOVED.values())
-    assert len(recipe.lines("clean/train.fr")) == len(recipe.lines("encoded/train.en")) == total
-    log = (recipe.work / "binary" / "preprocess.log").read_text()
-    assert len(re.findall(rf"train\.(?:en|fr): {total} sents, \d+ tokens, 0\.0% replaced", log)) == 2
-    giga = [english for english, _ in wmt14_mirror.sentences(wmt14_mirror.PAIRS["giga"], "giga", "fr")]
-    assert recipe.lines("text/train.en")[-len(giga) :] == giga
-
-
-def test_a_wrong_archive_stops_prepare_and_the_right_one_goes_on(mirror: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "mirror"
-    shutil.copytree(mirror, copy)
-    whole = (copy / "dev.tgz").read_bytes()
-    (copy / "dev.tgz").write_bytes(whole[: len(whole) // 2])
-    recipe = Recipe("wmt14_en_de", tmp_path / "work", str(copy))
-    refused = recipe.run("prepare.sh", status=1)
-    found = re.search(r"wmt14: .*/dev.tgz has the sha256 sum (\w{64}), but (\w{64}) is expected: ", refused.stderr)
-    assert found
-    assert found[1] != found[2]
-    # The sum now fits the truncated file, which cannot be unpacked.
-    wmt14_mirror.write_sums(copy)
-    refused = recipe.run("prepare.sh", status=1)
-    assert re.search(r"wmt14: .*/dev.tgz is damaged or cut off", refused.stderr)
-    assert steps(refused.stdout) == {"download": "run"}
-    assert not (recipe.work / "text" / "train.en").exists()
-
-
 def test_two_runs_at_once_are_refused(german: Recipe, prepared: str) -> None:
     with (german.work / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for script, *words in (("prepare.sh",), ("train.sh", "base"), ("evaluate.sh", "base")):
             assert "another run is at work in " in german.run(script, *words, status=1).stderr
-
-
-@pytest.mark.parametrize(
-    ("script", "words", "environment", "message"),
-    [
-        ("prepare.sh", [], {"VOCAB_SIZE": "many"}, "VOCAB_SIZE=many is not a whole number of at least 1"),
-        ("prepare.sh", [], {"WMT14_MIRROR": "/no/such"}, "WMT14_MIRROR=/no/such is neither a folder nor an address"),
-        ("train.sh", [], {}, "usage: train.sh base|big [--dry-run]"),
-        ("train.sh", ["huge"], {}, "'huge' is neither base nor big, the two models of the paper"),
-        ("train.sh", ["base"], {}, "prepare.sh has not been run to its end in "),
-        ("train.sh", ["base"], {"NNODES": "2"}, "NNODES=2 needs MASTER_ADDR"),
-        ("evaluate.sh", [], {}, "train.sh has not been run to its end in "),
-    ],
-)
-def test_mistakes_end_in_a_sentence(
-    tmp_path: Path, script: str, words: "list[str]", environment: "dict[str, str]", message: str
-) -> None:
-    recipe = Recipe("wmt14_en_de", tmp_path / "work", "")
-    assert message in recipe.run(script, *words, status=1, **environment).stderr
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
