@@ -98,6 +98,7 @@ def test_the_simple_format_says_the_same(log) -> None:
 
 def test_a_line_that_is_being_written_is_left_for_later(log) -> None:
     read = log(LOG + inner(50, 5.0)[:90])
+    assert log(LOG.replace('"num_updates": "40"', '"num_updates": "nan"')).updates == 30
     assert read.updates == 40
     assert not read.finished
 

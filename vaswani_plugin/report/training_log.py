@@ -1,6 +1,7 @@
 """What fairseq-train has logged: statistics, settings, and how the run stands."""
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -105,7 +106,7 @@ def _first(lines: Iterable[bytes], count: int) -> Iterable[bytes]:
 
 
 def _keep(entries: dict[int, Statistics], entry: Statistics) -> None:
-    if "num_updates" in entry:
+    if math.isfinite(entry.get("num_updates", math.nan)):
         entries[int(entry["num_updates"])] = entry
 
 
