@@ -1,5 +1,6 @@
 """fairseq's binarising as mended: its bytes, its memory, its workers."""
 
+import gc
 import os
 import time
 import tracemalloc
@@ -82,6 +83,7 @@ class Failing(Binarizer):
 def test_an_error_of_a_worker_is_told(tmp_path, text):
     with pytest.raises(ValueError, match="no such line"):
         FileBinarizer.multiprocess_dataset(str(text), "mmap", Failing(), str(tmp_path / "binary"), 99, 2)
+    gc.collect()
 
 
 def test_the_index_takes_few_bytes_of_memory_per_sentence(tmp_path, monkeypatch):
