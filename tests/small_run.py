@@ -68,7 +68,7 @@ def make_run(folder: Path, steps: int = 0, **config: Any) -> Path:
 def _train(model: Any, pairs: list[Any], dictionary: Dictionary, steps: int) -> None:
     pad, eos = dictionary.pad(), dictionary.eos()
     optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda n: 6.0 * min((n + 1) / 60, 1.0))
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda n: 6.0 * min((n + 1) / 60, 1 - n / (steps + 1)))
     choose = random.Random(0)
     for _ in range(steps):
         chosen = choose.sample(pairs, 32)
