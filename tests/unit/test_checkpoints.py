@@ -2,6 +2,7 @@
 
 import os
 import random
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from vaswani_plugin import cli
 from vaswani_plugin.checkpoints.averaging import average_checkpoints, select_checkpoints
 from vaswani_plugin.checkpoints.reading import num_updates, read_checkpoint
 
@@ -141,6 +143,81 @@ def test_named_twice_or_overwritten(tmp_path: Path) -> None:
         average_checkpoints([a, tmp_path / "." / "a.pt"], tmp_path / "mean.pt")
     with pytest.raises(ValueError, match="is one of the checkpoints to average"):
         average_checkpoints([a], a)
+
+
+def test_heads_are_the_one_size_that_shapes_do_not_show(tmp_path: Path) -> None:
+    paths = []
+    for heads in (8, 4):
+        paths.append(save(tmp_path / f"h{heads}.pt", 1.0, heads))
+        state = torch.load(paths[-1])
+        state["cfg"]["model"]["num_heads"] = heads
+        torch.save(state, paths[-1])
+    with pytest.raises(ValueError, match=r"h8\.pt has 8 attention heads and .*h4\.pt 4: they are of different"):
+        average_checkpoints(paths, tmp_path / "mean.pt")
+    assert not (tmp_path / "mean.pt").exists()
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("place", [0, 1])
+def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, value: float, place: int) -> None:
+    paths = [save(tmp_path / f"{n}.pt", value if n == place else 1.0, n) for n in range(2)]
+    with pytest.raises(ValueError, match=rf"{place}\.pt has NaN or infinity in encoder\.weight"):
+        average_checkpoints(paths, tmp_path / "mean.pt")
+    assert not (tmp_path / "mean.pt").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere", "--last", "2"], "nowhere is not a folder"),
+        (["run", "--last", "0"], "--last 0 must be at least 1"),
+        (["run"], "run is a folder: give it alone, with --last N"),
+        (["run", "run/a.pt", "--last", "2"], "run is a folder: give it alone, with --last N"),
+        (["run/a.pt", "--by", "epochs"], "--last and --by choose from a folder"),
+        (["run/a.pt", "run/missing.pt"], "run/missing.pt: No such file or directory"),
+        (["run/a.pt", "run/cut.pt"], "run/cut.pt is not a whole checkpoint"),
+        (["run/a.pt", "run/foreign.pt"], "run/foreign.pt holds no model weights: it is not a fairseq checkpoint"),
+        (["run/a.pt", "run/nested.pt"], "run/nested.pt holds no model weights"),
+        (["run", "--last", "2", "--by", "epochs"], "run has 1 checkpoints by epochs (checkpoint1.pt), fewer than"),
+        (["run", "--last", "1"], "train with --save-interval-updates so that more files checkpoint_EPOCH_UPDATE.pt"),
+        (["run", "--last", "1"], "are kept, or choose among its 1 of epochs with --by epochs"),
+        (["run/a.pt", "--output", "run"], "--output run is a folder: give the name of a file, such as run/averaged.pt"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_leave_nothing(
+    tmp_path: Path, monkeypatch: Any, capsys: Any, arguments: "list[str]", message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = tmp_path / "run"
+    run.mkdir()
+    content = save(run / "a.pt", 1.0, 1).read_bytes()
+    (run / "checkpoint1.pt").write_bytes(content)
+    (run / "cut.pt").write_bytes(content[:-50])
+    torch.save({"state_dict": {"weight": torch.zeros(2)}}, run / "foreign.pt")
+    torch.save({"model": {"weight": {"nested": torch.zeros(2)}}}, run / "nested.pt")
+    before = sorted(path for path in tmp_path.rglob("*"))
+    assert cli.main(["average", "--output", "mean.pt", *arguments]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("vaswani average: ")
+    assert message in error
+    assert error.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.pt", 1.0, 1)
+    (tmp_path / "mean.pt").write_text("old")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # Python ignores the signal, so that the write fails as on a full disk.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises((ValueError, OSError)) as raised:
+            average_checkpoints([path], tmp_path / "mean.pt")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "File too large" in str(raised.value)
+    assert sorted(os.listdir(tmp_path)) == ["a.pt", "mean.pt"]
+    assert (tmp_path / "mean.pt").read_text() == "old"
 
 
 class Malicious:

@@ -1,6 +1,8 @@
 """The SentencePiece vocabulary and its fairseq dictionary."""
 
+import gzip
 import io
+import random
 import re
 
 import pytest
@@ -101,6 +103,18 @@ def test_large_text_is_sampled_evenly_from_all_files(tmp_path, texts, monkeypatc
     pieces = set("".join(Dictionary.load(str(tmp_path / "sampled.dict.txt")).symbols))
     # "y" and "k" stand in the English text only, "G" and "B" in the German only.
     assert {"k", "G", "B"} <= pieces
+
+
+def test_a_sample_is_the_same_every_time(tmp_path, monkeypatch):
+    monkeypatch.setattr("vaswani_plugin.data.vocabulary.SAMPLE_BYTES", 9000)
+    draw = random.Random(1)
+    lines = [" ".join(draw.choices("".join(ENGLISH).split(), k=4)) for _ in range(1000)]
+    plain = write(tmp_path / "plain", lines)
+    (tmp_path / "packed").write_bytes(gzip.compress(plain.read_bytes()))
+    counts = [make_vocabulary([tmp_path / name], 330, tmp_path / f"{name}.spm") for name in ("plain", "packed")]
+    assert counts[0] == counts[1]
+    assert counts[0]["lines"] < 600
+    assert (tmp_path / "plain.spm.model").read_bytes() == (tmp_path / "packed.spm.model").read_bytes()
 
 
 @pytest.mark.parametrize(

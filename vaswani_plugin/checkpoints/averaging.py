@@ -40,9 +40,12 @@ def select_checkpoints(directory: Path, last: int, by: str) -> list[Path]:
         found.append(final)
     if len(found) < last:
         names = ", ".join(path.name for path in found) or "none"
+        (other,) = set(_NAMES) - {by}
+        others = sum(bool(_NAMES[other][0].fullmatch(path.name)) for path in directory.iterdir())
+        instead = f", or choose among its {others} of {other} with --by {other}" if others >= last else ""
         raise UserError(
             f"{directory} has {len(found)} checkpoints by {by} ({names}), fewer than --last {last}: lower it, or train "
-            f"with {flag} so that more files {name} are kept"
+            f"with {flag} so that more files {name} are kept{instead}"
         )
     return found[-last:]
 
@@ -58,9 +61,12 @@ def average_checkpoints(paths: Sequence[Path], output: Path) -> None:
     A matrix that is tied in the model is averaged once and stays tied.
 
     Raises:
-        ValueError: a file that cannot be read, or whose parameters differ from the first one's in name, shape, type
-            or tying; the sentence names the file and the parameter.
+        ValueError: a file that cannot be read, whose weights are not all finite, or whose parameters differ from the
+            first one's in name, shape, type, tying or number of heads; the sentence names the file and the parameter.
+            Also if the output cannot be written.
     """
+    if output.is_dir():
+        raise UserError(f"--output {output} is a folder: give the name of a file, such as {output / 'averaged.pt'}")
     resolved = [path.resolve() for path in paths]
     for path in resolved:
         if resolved.count(path) > 1:
@@ -69,6 +75,8 @@ def average_checkpoints(paths: Sequence[Path], output: Path) -> None:
         raise UserError(f"--output {output} is one of the checkpoints to average: give it a name of its own")
 
     newest = read_checkpoint(paths[0])
+    _check_finite(newest["model"], paths[0])
+    heads = _heads(newest)
     sources = [{"file": paths[0].name, "num_updates": num_updates(newest)}]
     first = {name: (tensor.shape, tensor.dtype) for name, tensor in newest["model"].items()}
     owners = _owners(newest["model"])
@@ -76,6 +84,11 @@ def average_checkpoints(paths: Sequence[Path], output: Path) -> None:
     for path in paths[1:]:
         state = read_checkpoint(path)
         _check_same(first, owners, state["model"], path, paths[0])
+        _check_finite(state["model"], path)
+        if _heads(state) != heads:
+            raise UserError(
+                f"{paths[0]} has {heads} attention heads and {path} {_heads(state)}: they are of different models"
+            )
         for name, total in sums.items():
             total += state["model"][name]
         sources.append({"file": path.name, "num_updates": num_updates(state)})
@@ -118,6 +131,19 @@ def _check_same(
         raise UserError(f"{path} ties other parameters to each other than {first_path}: they are of different models")
 
 
+def _check_finite(model: Mapping[str, Tensor], path: Path) -> None:
+    for name, tensor in model.items():
+        if not tensor.isfinite().all():
+            raise UserError(f"{path} has NaN or infinity in {name}: its training has failed, so average earlier ones")
+
+
+def _heads(state: Mapping[str, Any]) -> Any:
+    """h, the one size that no matrix shows; None where the settings do not say."""
+    settings = state.get("cfg")
+    model = settings.get("model") if isinstance(settings, Mapping) else None
+    return model.get("num_heads") if isinstance(model, Mapping) else getattr(model, "num_heads", None)
+
+
 def _describe(shape: torch.Size, dtype: torch.dtype) -> str:
     return f"{'x'.join(map(str, shape)) or 'a scalar'} {str(dtype).removeprefix('torch.')}"
 
@@ -139,5 +165,11 @@ def _write(state: dict[str, Any], output: Path) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, output)
+    except RuntimeError as error:  # what torch makes of a full disk
+        cause = error.__context__ if isinstance(error.__context__, OSError) else None
+        raise UserError(
+            f"{output} could not be written ({cause.strerror if cause else error}): make room on the disk, or give "
+            "another --output"
+        ) from None
     finally:
         temporary.unlink(missing_ok=True)

@@ -56,7 +56,8 @@ def read_checkpoint(path: Path, weights: bool = True) -> dict[str, Any]:
     except Exception as error:  # damaged bytes can fail anywhere inside zipfile and torch
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise UserError(f"{path} is not a whole checkpoint ({reason}): restore the file or use another") from None
-    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
+    model = state.get("model") if isinstance(state, dict) else None
+    if not isinstance(model, dict) or not model or not all(map(torch.is_tensor, model.values())):
         raise UserError(f"{path} holds no model weights: it is not a fairseq checkpoint")
     return state
 
@@ -68,5 +69,7 @@ def _damaged_member(path: Path) -> Optional[str]:
 
 def num_updates(state: dict[str, Any]) -> int:
     """The update after which a checkpoint was written; 0 where it does not say."""
-    history = state.get("optimizer_history") or [{}]
-    return int(history[-1].get("num_updates", 0))
+    history = state.get("optimizer_history")
+    newest = history[-1] if isinstance(history, list) and history else None
+    updates = newest.get("num_updates") if isinstance(newest, dict) else None
+    return updates if isinstance(updates, int) else 0
