@@ -7,8 +7,8 @@ NAME = "vocabulary"
 SUMMARY = "learn a SentencePiece vocabulary and the fairseq dictionary that goes with it"
 DETAILS = (
     "Byte-pair merges with byte fallback and no normalisation, so that every text can be encoded and comes back "
-    "unchanged. Learned on all files together, or on an even sample of them when they are over 300 MB; "
-    "whatever their size, up to about 2 GB of memory."
+    "unchanged. Learned on all files together, or on an even sample of them, always the same, when they are over "
+    "300 MB. Takes up to about 2 GB of memory, however large the files are."
 )
 EXAMPLE = "vaswani vocabulary --size 8000 --output joint train.en train.de   (joint.model, joint.dict.txt)"
 
