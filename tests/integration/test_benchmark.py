@@ -1,0 +1,45 @@
+"""scripts/benchmark.py: its rows, and ratios that follow from the figures beside them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "benchmark.py"
+
+
+def benchmark(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("work", "unit", "counts"),
+    [("loss", "pass", {"target_tokens": 64}), ("train", "update", {"target_tokens": None})],
+)
+def test_rows(work: str, unit: str, counts: "dict[str, int]", tmp_path: Path) -> None:
+    output = tmp_path / "rows.json"
+    result = benchmark(work, "--rounds", "1", "--tokens", "64", "--peers", "stock", "--json", str(output))
+    assert result.returncode == 0, result.stderr
+    rows = {row["metric"]: row for row in json.loads(output.read_text())}
+    rate = "target_tokens_per_second"
+    assert set(rows) == {f"seconds_per_{unit}", rate, "peak_megabytes"}
+    for row in rows.values():
+        assert (row["work"], row["size"], row["precision"], row["peer"]) == (work, "tiny", "float32", "stock")
+    seconds = rows[f"seconds_per_{unit}"]
+    assert seconds["speed_ratio"] == pytest.approx(seconds["other"] / seconds["plugin"])
+    assert rows[rate]["speed_ratio"] == pytest.approx(rows[rate]["plugin"] / rows[rate]["other"])
+    memory = rows["peak_megabytes"]
+    assert memory["memory_ratio"] == pytest.approx(memory["plugin"] / memory["other"])
+    tokens = rows[rate]["plugin"] * seconds["plugin"]
+    # Whole sentences of about 17 tokens, as many as come closest.
+    assert tokens == pytest.approx(counts["target_tokens"] or 64, rel=0.25)
+    if work == "train":
+        assert "% of the machine's best for float32" in result.stdout
+
+
+def test_unknown_peers_are_named() -> None:
+    result = benchmark("loss", "--peers", "marian")
+    assert result.returncode == 2
+    assert "--peers marian: loss knows stock" in result.stderr
