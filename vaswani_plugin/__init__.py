@@ -6,6 +6,10 @@ the task; fairseq's ``--user-dir`` imports it.
 
 __version__ = "0.1.0"
 
+# The parts name each other by this name, so a copy under another one would load the installed plugin's.
+if __name__ != "vaswani_plugin":
+    raise ImportError(f"the plugin's folder must be called vaswani_plugin, not {__name__}: rename it")
+
 try:
     import fairseq as _fairseq  # noqa: F401
 except (ImportError, ValueError) as error:

@@ -1,11 +1,16 @@
 """The named edits that let fairseq 0.12.2 run on today's Python: mends (what is broken) and robustness."""
 
 from fairseq_edits import (
+    binarising,
+    checkpoint_choice,
     checkpoint_writing,
     commands,
+    dictionaries,
     encoder_layer,
     hydra_and_omegaconf,
+    limits,
     packaging,
+    preprocessing,
     process_group,
     python_and_numpy,
     reduced_precision,
@@ -14,6 +19,7 @@ from fairseq_edits import (
     stopping,
     text_lines,
     torch_api,
+    unknown_parts,
     user_dir,
     workers,
 )
@@ -27,6 +33,7 @@ MENDS = (
     *encoder_layer.EDITS,
     *safe_checkpoints.EDITS,
     *text_lines.EDITS,
+    *binarising.EDITS,
     *scoring.EDITS,
     *workers.EDITS,
     *process_group.EDITS,
@@ -35,8 +42,13 @@ MENDS = (
 ROBUSTNESS = (
     *commands.EDITS,
     *user_dir.EDITS,
+    *unknown_parts.EDITS,
     *checkpoint_writing.EDITS,
     *stopping.EDITS,
+    *checkpoint_choice.EDITS,
+    *preprocessing.EDITS,
+    *dictionaries.EDITS,
+    *limits.EDITS,
 )
 
 __all__ = ["MENDS", "ROBUSTNESS", "AddFile", "Cut", "Edit", "EditError", "Replace", "apply_edits"]

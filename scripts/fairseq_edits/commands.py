@@ -3,25 +3,105 @@
 
 from fairseq_edits.edit import Edit, Replace
 
-_IMPORT = "from fairseq.user_error import tells_user_errors\n"
-
 # (tool, an import line that ours goes after)
 _TOOLS = (
-    ("train", "from fairseq.trainer import Trainer\n"),
-    ("generate", "from fairseq.logging.meters import StopwatchMeter, TimeMeter\n"),
-    ("validate", "from fairseq.utils import reset_logging\n"),
-    ("eval_lm", "from fairseq.sequence_scorer import SequenceScorer\n"),
-    ("preprocess", "from fairseq.data import Dictionary\n"),
+    ("train", "from fairseq.trainer import Trainer\n", "UserError, tells_user_errors"),
+    ("generate", "from fairseq.logging.meters import StopwatchMeter, TimeMeter\n", "UserError, tells_user_errors"),
+    ("validate", "from fairseq.utils import reset_logging\n", "tells_user_errors"),
+    ("eval_lm", "from fairseq.sequence_scorer import SequenceScorer\n", "tells_user_errors"),
+    ("preprocess", "from fairseq.data import Dictionary\n", "UserError, tells_user_errors"),
 )
 
 EDITS = [
     Edit(
         "one-sentence",
         "a mistake of the user ended in a traceback",
-        *(Replace(f"fairseq_cli/{tool}.py", line, line + _IMPORT) for tool, line in _TOOLS),
+        *(
+            Replace(f"fairseq_cli/{tool}.py", line, f"{line}from fairseq.user_error import {names}\n")
+            for tool, line, names in _TOOLS
+        ),
         *(
             Replace(f"fairseq_cli/{tool}.py", "def cli_main(", "@tells_user_errors\ndef cli_main(")
             for tool in ("train", "generate", "interactive", "validate", "eval_lm", "preprocess")
+        ),
+    ),
+    Edit(
+        "argument-assertions",
+        "arguments that do not go together ended in assertions",
+        Replace(
+            "fairseq_cli/generate.py",
+            '    assert cfg.common_eval.path is not None, "--path required for generation!"\n',
+            "    if cfg.common_eval.path is None:\n"
+            '        raise UserError("the model is missing; give its checkpoint with --path")\n',
+        ),
+        *(
+            Replace(
+                f"fairseq_cli/{tool}.py",
+                """\
+    assert (
+        not cfg.generation.sampling or cfg.generation.nbest == cfg.generation.beam
+    ), "--sampling requires --nbest to be equal to --beam"
+""",
+                """\
+    if cfg.generation.sampling and cfg.generation.nbest != cfg.generation.beam:
+        raise UserError(
+            f"--sampling draws --beam {cfg.generation.beam} translations; give the same number with --nbest"
+        )
+""",
+            )
+            for tool in ("generate", "interactive")
+        ),
+        Replace(
+            "fairseq_cli/generate.py",
+            """\
+    assert (
+        cfg.generation.replace_unk is None or cfg.dataset.dataset_impl == "raw"
+    ), "--replace-unk requires a raw text dataset (--dataset-impl=raw)"
+""",
+            """\
+    if cfg.generation.replace_unk is not None and cfg.dataset.dataset_impl != "raw":
+        raise UserError("--replace-unk needs the text itself; use --dataset-impl raw, or fairseq-interactive")
+""",
+        ),
+        Replace(
+            "fairseq_cli/train.py",
+            """\
+    assert (
+        cfg.dataset.max_tokens is not None or cfg.dataset.batch_size is not None
+    ), "Must specify batch size either with --max-tokens or --batch-size"
+""",
+            """\
+    if cfg.dataset.max_tokens is None and cfg.dataset.batch_size is None:
+        raise UserError("the size of a batch is missing; give --max-tokens or --batch-size")
+""",
+        ),
+        Replace(
+            "fairseq/data/data_utils.py",
+            '        raise NotImplementedError(f"Unknown post_process option: {symbol}")\n',
+            """\
+        raise UserError(
+            f"--post-process {symbol} is not known; subword_nmt and sentencepiece are, for example"
+        )
+""",
+        ),
+        Replace(
+            "fairseq/tasks/translation.py",
+            """\
+            raise Exception(
+                "Could not infer language pair, please provide it explicitly"
+            )
+""",
+            """\
+            raise UserError(
+                f"{paths[0]} has no binarised data that tells the languages; give the folder that "
+                "fairseq-preprocess wrote, or --source-lang and --target-lang"
+            )
+""",
+        ),
+        Replace(
+            "fairseq/tasks/translation.py",
+            "from fairseq.tasks import FairseqTask, register_task\n",
+            "from fairseq.tasks import FairseqTask, register_task\nfrom fairseq.user_error import UserError\n",
         ),
     ),
     Edit(
@@ -80,7 +160,10 @@ EDITS = [
                     state = checkpoint_utils.load_checkpoint_to_cpu(
                         filename, load_on_all_ranks=load_on_all_ranks
                     )
-                    checkpoint_utils.check_registered(filename, state["cfg"], ["model"])
+                    if state.get("cfg") is not None:
+                        checkpoint_utils.check_registered(
+                            filename, state["cfg"], ["model"]
+                        )
                 except UserError as error:
                     if not is_distributed or load_on_all_ranks:
                         raise

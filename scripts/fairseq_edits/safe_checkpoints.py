@@ -33,7 +33,7 @@ EDITS = [
 """,
             """\
     state = safe_load(local_path, map_location=torch.device("cpu"))
-    if not isinstance(state, dict) or "model" not in state:
+    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
         raise CheckpointError(
             f"{path} holds no model, so it is not a fairseq checkpoint; name another file"
         )

@@ -109,7 +109,8 @@ EDITS = [
     ),
     Edit(
         "interactive-lines",
-        "input lines were counted with universal newlines and in the locale's encoding",
+        "input lines were counted with universal newlines and in the locale's encoding, and one that cannot be decoded "
+        "ended the run",
         Replace(
             "fairseq_cli/interactive.py",
             """\
@@ -124,8 +125,32 @@ EDITS = [
             try:
                 buffer.append(line.decode("utf-8").strip())
             except UnicodeDecodeError:
-                raise UserError(f"line {number} of the input is not UTF-8") from None
+                logger.warning(
+                    f"line {number} of the input is not UTF-8; U+FFFD stands for what cannot be read"
+                )
+                buffer.append(line.decode("utf-8", errors="replace").strip())
 """,
+        ),
+        # line by line from a pipe, an answer has to come before the next line; from a file, nobody waits for it
+        Replace(
+            "fairseq_cli/interactive.py",
+            """\
+    assert (
+        not cfg.dataset.batch_size
+        or cfg.dataset.batch_size <= cfg.interactive.buffer_size
+    ), "--batch-size cannot be larger than --buffer-size"
+""",
+            """\
+    if cfg.dataset.batch_size is not None and cfg.interactive.input != "-":
+        cfg.interactive.buffer_size = max(
+            cfg.interactive.buffer_size, cfg.dataset.batch_size
+        )
+""",
+        ),
+        Replace(
+            "fairseq_cli/interactive.py",
+            "        # update running id_ counter\n",
+            "        sys.stdout.flush()\n\n        # update running id_ counter\n",
         ),
         Replace("fairseq_cli/interactive.py", "import fileinput\n", ""),
         Replace(

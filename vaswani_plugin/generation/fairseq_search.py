@@ -5,6 +5,8 @@ from typing import Any
 
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 
+from vaswani_plugin.errors import UserError
+from vaswani_plugin.generation.beam_search import BeamSearch, SearchSettings
 from vaswani_plugin.generation.length_penalty import length_penalty
 
 # Flag (as fairseq names it in its configuration) and the value that leaves it out of play.
@@ -43,17 +45,40 @@ class _PaperScores:
     Which hypotheses finish does not depend on the penalty in fairseq's search, so ranking them afterwards is exact.
     """
 
-    def __init__(self, *args: Any, alpha: float, **kwargs: Any) -> None:
-        super().__init__(*args, **{**kwargs, "normalize_scores": False})
+    def __init__(self, models: Any, dictionary: Any, *args: Any, alpha: float, **kwargs: Any) -> None:
+        super().__init__(models, dictionary, *args, **{**kwargs, "normalize_scores": False})  # type: ignore[call-arg]
         self.alpha = alpha
+        self.of_blank_lines = BeamSearch(models, dictionary, SearchSettings(beam=1, alpha=alpha))
 
-    def generate(self, *args: Any, **kwargs: Any) -> list[list[dict[str, Any]]]:
-        finished = super().generate(*args, **kwargs)  # type: ignore[misc]
+    def generate(
+        self, models: Any, sample: Mapping[str, Any], prefix_tokens: Any = None, constraints: Any = None, **kwargs: Any
+    ) -> list[list[dict[str, Any]]]:
+        """fairseq's; a blank line stays blank unless prefixes or constraints say otherwise.
+
+        Raises:
+            ValueError: constraints that nothing gives.
+        """
+        if constraints is None and self.search.supports_constraints:  # type: ignore[attr-defined]
+            raise UserError("--constraints come after a tab in the lines that fairseq-interactive reads: use that")
+        finished = super().generate(  # type: ignore[misc]
+            models, sample, prefix_tokens=prefix_tokens, constraints=constraints, **kwargs
+        )
         for hypotheses in finished:
             for hypothesis in hypotheses:
                 hypothesis["score"] = hypothesis["score"] / length_penalty(len(hypothesis["tokens"]), self.alpha)
             hypotheses.sort(key=lambda hypothesis: float(hypothesis["score"]), reverse=True)
+        if prefix_tokens is None and constraints is None:
+            self._blank(models, sample["net_input"], finished)
         return finished
+
+    def _blank(self, models: Any, net_input: Mapping[str, Any], finished: list[list[dict[str, Any]]]) -> None:
+        source = net_input["src_tokens"]
+        rules = self.of_blank_lines
+        rows = (source.eq(rules.pad) | source.eq(rules.eos)).all(dim=1).nonzero()[:, 0]
+        if rows.numel() > 0:
+            part = {"net_input": {name: net_input[name][rows] for name in ("src_tokens", "src_lengths")}}
+            for row, hypotheses in zip(rows.tolist(), rules.generate(models, part)):
+                finished[row] = hypotheses
 
 
 class PaperScoredSearch(_PaperScores, SequenceGenerator):

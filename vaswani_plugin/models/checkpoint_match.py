@@ -106,6 +106,11 @@ def _flags(weights: Mapping[str, Tensor], num_heads: int) -> dict[str, Any]:
 
 
 def _sharing(weights: Mapping[str, Tensor]) -> str:
-    if not torch.equal(weights[_TARGET], weights[_OUTPUT]):
+    if not _same(weights[_TARGET], weights[_OUTPUT]):
         return "none"
-    return "all" if torch.equal(weights[_SOURCE], weights[_TARGET]) else "decoder"
+    return "all" if _same(weights[_SOURCE], weights[_TARGET]) else "decoder"
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    # NaN is the same as NaN here: that a model has diverged is told where it is used.
+    return one.shape == other.shape and torch.allclose(one, other, rtol=0.0, atol=0.0, equal_nan=True)

@@ -4,6 +4,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from vaswani_plugin.errors import UserError
+
 
 def token_positions(tokens_BT: Tensor, padding_idx: int) -> Tensor:
     """Position of each token among its sentence's tokens, from 0 on, wherever the padding is.
@@ -61,5 +63,16 @@ class LearnedPositions(nn.Module):
         nn.init.normal_(self.weight, std=d_model**-0.5)
 
     def forward(self, positions_BT: Tensor, like: Tensor) -> Tensor:
-        """Positions (B, T) -> vectors (B, T, D)."""
+        """Positions (B, T) -> vectors (B, T, D).
+
+        Raises:
+            ValueError: a position beyond the last row.
+        """
+        rows = self.weight.size(0)
+        # Padding does not count, so a tensor of more than that many columns may still be fine.
+        if positions_BT.size(1) > rows and int(positions_BT.max()) >= rows:
+            raise UserError(
+                f"a sentence has {int(positions_BT.max()) + 1} tokens with </s>, more than the {rows} positions that "
+                "the model has learned (--max-source-positions, --max-target-positions): leave it out"
+            )
         return functional.embedding(positions_BT, self.weight)

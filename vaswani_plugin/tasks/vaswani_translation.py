@@ -1,5 +1,6 @@
 """Translation with the paper's search as its default."""
 
+import json
 import logging
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping
@@ -9,6 +10,7 @@ from typing import Any, Optional
 
 import numpy as np
 import torch
+from fairseq.data import LanguagePairDataset
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import DictConfig, OmegaConf
@@ -22,6 +24,8 @@ from vaswani_plugin.generation.fairseq_search import (
     PaperScoredSearchWithAlignment,
     flags_of_fairseqs_search,
 )
+from vaswani_plugin.generation.long_sources import blank_long_sources
+from vaswani_plugin.generation.search_flags import check_search_flags
 from vaswani_plugin.models.sequence_encoder import UNLIMITED_LENGTH
 from vaswani_plugin.provenance import provenance
 
@@ -56,6 +60,10 @@ class VaswaniTranslationTask(TranslationTask):
     cfg: VaswaniTranslationConfig
     # That of a training until its first epoch begins.
     _whole_configuration: Optional[DictConfig] = None
+    # A task that builds no criterion translates.
+    _computes_losses = False
+    # By fairseq-interactive, which hands over one buffer of lines after the other.
+    _lines_translated = 0
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
@@ -81,10 +89,45 @@ class VaswaniTranslationTask(TranslationTask):
             )
         return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
 
+    def get_batch_iterator(
+        self,
+        dataset: Any,
+        max_tokens: Optional[int] = None,
+        max_sentences: Optional[int] = None,
+        max_positions: Any = None,
+        ignore_invalid_inputs: bool = False,
+        **settings: Any,
+    ) -> Any:
+        """fairseq's, with a batch of its own for a sentence longer than ``max_tokens``, and every line translated.
+
+        In generation a source longer than the model takes becomes blank instead of ending the run.
+        """
+        is_training = dataset is self.datasets.get(self.cfg.train_subset) and ignore_invalid_inputs
+        pairs = isinstance(dataset, LanguagePairDataset)
+        if pairs and not self._computes_losses and not ignore_invalid_inputs and max_positions is not None:
+            dataset = self._blank_long_sources(dataset, max_positions)
+            max_positions = None
+        if pairs and not is_training and max_tokens is not None and len(dataset) > 0:
+            max_tokens = max(max_tokens, int(dataset.sizes.max()))
+        return super().get_batch_iterator(
+            dataset, max_tokens, max_sentences, max_positions, ignore_invalid_inputs, **settings
+        )
+
+    def _blank_long_sources(self, dataset: LanguagePairDataset, max_positions: Any) -> LanguagePairDataset:
+        limit = max_positions if isinstance(max_positions, int | float) else max_positions[0]
+        for split, loaded in self.datasets.items():
+            if loaded is dataset:
+                return blank_long_sources(dataset, int(limit), split, 1)
+        self._lines_translated += len(dataset)
+        return blank_long_sources(dataset, int(limit), "the input", self._lines_translated - len(dataset) + 1)
+
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         """fairseq's; a model that is built to be trained also writes into the log where it comes from."""
         if not from_checkpoint:
             logger.info(provenance())
+        if self.cfg.eval_bleu:
+            for name in ("eval_bleu_args", "eval_bleu_detok_args"):
+                _check_json(name, getattr(self.cfg, name) or "{}")
         return super().build_model(cfg, from_checkpoint)
 
     def build_generator(
@@ -98,7 +141,8 @@ class VaswaniTranslationTask(TranslationTask):
         """The paper's beam search; fairseq's own, under the paper's score, for what the paper's does not do.
 
         Raises:
-            ValueError: ``--lenpen`` or ``--unnormalized``, which belong to fairseq's own score.
+            ValueError: ``--lenpen`` or ``--unnormalized``, which belong to fairseq's own score; a flag without a
+                meaning.
         """
         if isinstance(args, Namespace):  # --eval-bleu-args: a flag that is not there means the paper's value
             args = Namespace(**{**PAPER_SEARCH, **vars(args)})
@@ -113,6 +157,7 @@ class VaswaniTranslationTask(TranslationTask):
             )
         if seq_gen_cls is not None or getattr(args, "score_reference", False):
             return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
+        check_search_flags(args, len(self.target_dictionary))
         settings = SearchSettings(
             beam=args.beam,
             alpha=self.cfg.length_penalty_alpha,
@@ -140,11 +185,14 @@ class VaswaniTranslationTask(TranslationTask):
     def build_bpe(self, args: Any) -> Any:
         """fairseq's --bpe, with SentencePiece's own decoding: fairseq's leaves byte pieces (<0x35>) as they are."""
         if getattr(args, "_name", None) == "sentencepiece":
+            if OmegaConf.is_config(args) and OmegaConf.is_missing(args, "sentencepiece_model"):
+                raise UserError("--bpe sentencepiece needs --sentencepiece-model, the .model of `vaswani vocabulary`")
             return Segmentation(args.sentencepiece_model)
         return super().build_bpe(args)
 
     def build_criterion(self, cfg: Any) -> Any:
         # fairseq hands over one part of the configuration; the others, which the task sees nowhere, are beside it.
+        self._computes_losses = True
         self._whole_configuration = cfg._get_parent() if OmegaConf.is_config(cfg) else None
         return super().build_criterion(cfg)
 
@@ -185,3 +233,12 @@ class VaswaniTranslationTask(TranslationTask):
         if device == "cpu":
             keep_freed_memory()
         return torch.autocast(device, dtype=torch.bfloat16, enabled=self.cfg.mixed_precision)
+
+
+def _check_json(name: str, text: str) -> None:
+    try:
+        parsed = json.loads(text)
+    except ValueError:
+        parsed = None
+    if not isinstance(parsed, dict):
+        raise UserError(f"--{name.replace('_', '-')} {text!r} is not a JSON object such as '{{\"beam\": 4}}'")
