@@ -89,8 +89,13 @@ def test_ctranslate2_translates_alike(folder: Path, tmp_path: Path) -> None:
         for source in sources:
             pieces = [ours.src_dict[token] for token in source[:-1]]
             longest = len(pieces) + 50
-            settings = {"beam_size": beam, "length_penalty": 0, "max_decoding_length": longest, "return_scores": True}
-            (result,) = theirs.translate_batch([pieces], **settings)
+            settings = {
+                "beam_size": beam,
+                "length_penalty": 0,
+                "max_decoding_length": longest,
+                "min_decoding_length": 0,
+            }
+            (result,) = theirs.translate_batch([pieces], return_scores=True, **settings)
             expected.append(result.hypotheses[0])
             scores.append(result.scores[0])
         assert len({tuple(line) for line in expected}) > 100
