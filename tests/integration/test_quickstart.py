@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ RECIPE = Path(__file__).parents[2] / "examples" / "quickstart" / "run.sh"
 NOUNS = {"house": "Haus", "book": "Buch", "child": "Kind", "picture": "Bild", "horse": "Pferd", "window": "Fenster"}
 ADJECTIVES = {"small": "kleine", "old": "alte", "red": "rote", "good": "gute", "long": "lange"}
 VERBS = {"sees": "sieht", "finds": "findet", "likes": "mag", "draws": "malt"}
-STEPS = ["text", "clean", "vocabulary", "encode", "binarise", "train", "average", "translate", "score"]
+STEPS = ["text", "clean", "vocabulary", "encode", "binarise", "train", "average", "translate", "score", "report"]
 
 
 def sentences(count, seed):
@@ -89,6 +90,15 @@ def test_the_average_is_that_of_the_last_five(folder, first):
     assert (folder / "work" / "averaged.pt").is_file()
 
 
+def test_the_report_is_of_this_run(folder, first):
+    page = (folder / "work" / "report.html").read_text("utf-8")
+    score = json.loads((folder / "work" / "score.json").read_text())["sacrebleu"]["score"]
+    assert "Finished after 12 updates" in page
+    assert f"<td>sacrebleu</td><td>{score:.2f}</td>" in page
+    assert "20 of 30 sentences" in page
+    assert 'id="attention-data"' in page
+
+
 def test_a_second_run_skips_everything(folder, first):
     result = run(folder)
     assert result.returncode == 0, result.stderr
@@ -100,6 +110,8 @@ def test_more_updates_go_on_from_the_last_checkpoint(folder, first):
     assert result.returncode == 0, result.stdout + result.stderr
     assert "going on from" in result.stdout
     assert "@ 12 updates" in result.stdout
+    # The log covers both starts.
+    assert len(re.findall(r"'max_update': 1[24],", (folder / "work" / "checkpoints" / "train.log").read_text())) == 2
     done = [name for name, state in steps(result.stdout).items() if state == "done"]
     assert done == ["text", "clean", "vocabulary", "encode", "binarise"]
 
