@@ -4,6 +4,7 @@ import re
 import sys
 from pathlib import Path
 
+import pages
 import pytest
 from conftest import run, write_pairs
 
@@ -12,13 +13,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 
 
 def commands(heading: str) -> list[str]:
-    section = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", README, re.MULTILINE | re.DOTALL)
-    assert section is not None, f"README has no section {heading}"
-    return [
-        line
-        for block in re.findall(r"^```bash\n(.*?)^```", section.group(1), re.MULTILINE | re.DOTALL)
-        for line in block.strip().split("\n")
-    ]
+    return [command.line for command in pages.commands(pages.section(README, heading))]
 
 
 def test_the_two_commands() -> None:

@@ -1,0 +1,116 @@
+"""fairseq's and the plugin's commands from a process that has fairseq imported already, which takes seconds each time.
+
+A server forks for each command; what stands on PATH under the command's name hands it the arguments, the folder, the
+environment and the three streams, and ends with the status that comes back. The plugin itself is imported anew.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+NAMES = ("fairseq-train", "fairseq-preprocess", "fairseq-generate", "fairseq-validate", "vaswani")
+
+_CLIENT = """\
+#!{python} -SE
+import json, os, socket, sys
+server = socket.socket(socket.AF_UNIX)
+server.connect({address!r})
+request = {{"name": {name!r}, "arguments": sys.argv[1:], "folder": os.getcwd(), "environment": dict(os.environ)}}
+socket.send_fds(server, [b" "], [0, 1, 2])
+server.sendall(json.dumps(request).encode())
+server.shutdown(socket.SHUT_WR)
+sys.exit(int(server.recv(8) or 1))
+"""
+
+
+@contextmanager
+def forked_commands(folder: Path) -> "Iterator[dict[str, str]]":
+    """Environment in which the commands are found; ``folder`` is for their files."""
+    address = folder / "commands"
+    server = subprocess.Popen(
+        [sys.executable, __file__, address], env={**os.environ, "OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE
+    )
+    try:
+        assert server.stdout is not None
+        assert server.stdout.readline() == b"ready\n"
+        for name in NAMES:
+            path = folder / name
+            path.write_text(_CLIENT.format(python=sys.executable, address=str(address), name=name))
+            path.chmod(0o755)
+        path_of_commands = os.pathsep.join([str(folder), str(Path(sys.executable).parent), os.environ["PATH"]])
+        yield {**os.environ, "OMP_NUM_THREADS": "1", "PATH": path_of_commands}
+    finally:
+        server.terminate()
+        server.communicate()
+
+
+def serve(address: str) -> None:
+    import fairseq_cli.generate
+    import fairseq_cli.preprocess
+    import fairseq_cli.train
+    import fairseq_cli.validate  # noqa: F401
+
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(address)
+    listener.listen()
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    while True:
+        connection, _ = listener.accept()
+        if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            listener.close()
+            answer(connection)
+        connection.close()
+
+
+def answer(connection: socket.socket) -> None:
+    _, streams, _, _ = socket.recv_fds(connection, 1, 3)
+    text = b"".join(iter(lambda: connection.recv(65536), b""))
+    status = 1
+    try:
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+        # New objects, for what these had found out about the streams that they were made with.
+        sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)
+        sys.stderr = open(2, "w", errors="backslashreplace", closefd=False, buffering=1)
+        status = call(**json.loads(text))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        for file in (sys.stdout, sys.stderr):
+            file.flush()
+        connection.sendall(str(status).encode())
+        os._exit(0)
+
+
+def call(name: str, arguments: "list[str]", folder: str, environment: "dict[str, str]") -> int:
+    """As the installed script of that name does; its exit status."""
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = [name, *arguments]
+    (entry,) = metadata.entry_points(group="console_scripts", name=name)
+    function: Any = entry.load()
+    try:
+        code = function()
+    except SystemExit as error:
+        code = error.code
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
+    return code if isinstance(code, int) else int(code is not None)
+
+
+if __name__ == "__main__":
+    sys.path.pop(0)  # this folder, which the installed scripts do not have there
+    serve(sys.argv[1])

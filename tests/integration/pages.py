@@ -1,0 +1,63 @@
+"""Commands written in pages of Markdown, and running them as a reader would."""
+
+import re
+import shlex
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+_BLOCK = re.compile(r"^```(bash|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@dataclass
+class Command:
+    """One line of a block; in a ``console`` block, what comes after ``$ `` with the lines that it prints.
+
+    In those, ``...`` stands for any part of a line.
+    """
+
+    line: str
+    may_fail: bool
+    prints: list[str]
+
+
+def section(page: str, heading: str) -> str:
+    found = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+    assert found is not None, f"there is no section {heading}"
+    return found.group(1)
+
+
+def commands(page: str) -> list[Command]:
+    """Those of all blocks, in order. A ``bash`` block must succeed; a ``console`` block shows what is printed."""
+    found: list[Command] = []
+    for kind, block in _BLOCK.findall(page):
+        for line in block.strip().split("\n"):
+            if kind == "bash":
+                found.append(Command(line, False, []))
+            elif line.startswith("$ "):
+                found.append(Command(line[2:], True, []))
+            else:
+                found[-1].prints.append(line)
+    return found
+
+
+def run_all(listed: list[Command], folder: Path, environment: "dict[str, str]") -> list[str]:
+    """Run the commands in one shell, one after another in ``folder``; return what each printed.
+
+    Fails where a command ends with a status that the page does not show, or prints other lines than it shows.
+    """
+    outputs = [folder / f".output-{number}" for number in range(len(listed))]
+    script = ["set -uo pipefail"]
+    for command, output in zip(listed, outputs):
+        end = "true" if command.may_fail else f"{{ cat {shlex.quote(str(output))}; exit 1; }}"
+        script.append(f"{{ {command.line}\n}} > {shlex.quote(str(output))} 2>&1 || {end}")
+    done = subprocess.run(
+        ["bash", "-c", "\n".join(script)], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+    texts = [output.read_text("utf-8") for output in outputs]
+    for command, text in zip(listed, texts):
+        for line in command.prints:
+            pieces = ".*".join(map(re.escape, line.split("...")))
+            assert re.search(pieces, text), f"{command.line} does not print {line!r} but\n{text[-2000:]}"
+    return texts
