@@ -17,7 +17,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-NAMES = ("fairseq-train", "fairseq-preprocess", "fairseq-generate", "fairseq-validate", "vaswani")
+NAMES = (
+    *("fairseq-train", "fairseq-preprocess", "fairseq-generate", "fairseq-interactive", "fairseq-validate"),
+    "vaswani",
+)
 
 _CLIENT = """\
 #!{python} -SE
@@ -55,6 +58,7 @@ def forked_commands(folder: Path) -> "Iterator[dict[str, str]]":
 
 def serve(address: str) -> None:
     import fairseq_cli.generate
+    import fairseq_cli.interactive
     import fairseq_cli.preprocess
     import fairseq_cli.train
     import fairseq_cli.validate  # noqa: F401

@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-_BLOCK = re.compile(r"^```(bash|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(bash|console|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @dataclass
@@ -28,9 +28,19 @@ def section(page: str, heading: str) -> str:
 
 
 def commands(page: str) -> list[Command]:
-    """Those of all blocks, in order. A ``bash`` block must succeed; a ``console`` block shows what is printed."""
+    """Those of all blocks, in order. A ``bash`` block must succeed; a ``console`` block shows what is printed.
+
+    The page's lines of Python are one program, which is run where the last of them stand.
+    """
+    blocks = _BLOCK.findall(page)
+    last = max((number for number, (kind, _) in enumerate(blocks) if kind == "python"), default=None)
     found: list[Command] = []
-    for kind, block in _BLOCK.findall(page):
+    for number, (kind, block) in enumerate(blocks):
+        if kind == "python":
+            if number == last:
+                program = "".join(text for language, text in blocks if language == "python")
+                found.append(Command(f"python - <<'END OF PROGRAM'\n{program}END OF PROGRAM", False, []))
+            continue
         for line in block.strip().split("\n"):
             if kind == "bash":
                 found.append(Command(line, False, []))

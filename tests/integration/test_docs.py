@@ -44,6 +44,8 @@ def trained_on_own_text(folder: Path, environment: "dict[str, str]") -> None:
 
 
 PAGES = {
+    "export.md": Page(trained_on_own_text, {}),
+    "python.md": Page(trained_on_own_text, {}),
     "fine_tuning_and_resuming.md": Page(
         trained_on_own_text,
         {
