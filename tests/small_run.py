@@ -38,13 +38,13 @@ def translation(sentence: str) -> str:
 
 
 def make_run(folder: Path, steps: int = 0, **config: Any) -> Path:
-    """Makes joint.model, data/ and checkpoints/checkpoint_last.pt in ``folder``, with ``steps`` of training."""
+    """Makes joint.model, binary/ and checkpoints/checkpoint_last.pt in ``folder``, with ``steps`` of training."""
     source = sentences(600, seed=1)
     target = [translation(sentence) for sentence in source]
     for language, lines in (("en", source), ("de", target)):
         (folder / f"train.{language}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
     make_vocabulary([folder / "train.en", folder / "train.de"], 385, folder / "joint")
-    data = folder / "data"
+    data = folder / "binary"
     data.mkdir()
     for language in ("en", "de"):
         (data / f"dict.{language}.txt").write_bytes((folder / "joint.dict.txt").read_bytes())

@@ -42,7 +42,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: Any) -> str:
 
 def test_the_folder_is_complete_and_stands_alone(run: Path, tmp_path: Path, capsys: Any) -> None:
     before = VaswaniTransformer.from_pretrained(
-        run / "checkpoints", "checkpoint_last.pt", run / "data", sentencepiece_model=str(run / "joint.model")
+        run / "checkpoints", "checkpoint_last.pt", run / "binary", sentencepiece_model=str(run / "joint.model")
     )
     assert package(run, tmp_path / "new" / "model", "--json") == 0
     contents = json.loads(capsys.readouterr().out)
@@ -92,10 +92,10 @@ def test_averaged_weights_come_before_the_best_and_the_last(run: Path, capsys: A
 def test_a_moved_run_is_searched_for_data_and_vocabulary(run: Path, original: Path, capsys: Any) -> None:
     hidden = original.rename(original.with_name("hidden"))
     try:
-        assert package(run / "checkpoints", "model", "--data", run / "data") == 0
+        assert package(run / "checkpoints", "model", "--data", run / "binary") == 0
         assert f"SentencePiece model {run / 'joint.model'}" in capsys.readouterr().out
         assert package(run, "again") == 0
-        assert f"dictionaries of {run / 'data'}" in capsys.readouterr().out
+        assert f"dictionaries of {run / 'binary'}" in capsys.readouterr().out
     finally:
         hidden.rename(original)
 
@@ -109,18 +109,18 @@ def test_vocabularies_that_do_not_fit(run: Path, capsys: Any) -> None:
     assert "has no piece" in refusal(capsys, run, "x", "--sentencepiece-model", run / "another.model")
     Path("elsewhere").mkdir()
     joint = (run / "joint.model").rename("elsewhere/joint.model")
-    message = refusal(capsys, run, "x", "--data", run / "data")
+    message = refusal(capsys, run, "x", "--data", run / "binary")
     assert f"beside it or in {run}: none; give --sentencepiece-model FILE" in message
-    assert package(run, "x", "--data", run / "data", "--sentencepiece-model", joint) == 0
+    assert package(run, "x", "--data", run / "binary", "--sentencepiece-model", joint) == 0
 
 
 def test_a_dictionary_of_words_needs_no_vocabulary(run: Path, capsys: Any) -> None:
-    for dictionary in (run / "data").glob("dict.*.txt"):
+    for dictionary in (run / "binary").glob("dict.*.txt"):
         dictionary.write_text(dictionary.read_text("utf-8").replace("▁", "_"), "utf-8")
     state = torch.load(run / "checkpoints" / "checkpoint_last.pt", weights_only=True)
     state["model"] = dict(state["model"])  # which forgets the dictionary
     torch.save(state, run / "checkpoints" / "checkpoint_last.pt")
-    assert package(run, "model", "--data", run / "data") == 0
+    assert package(run, "model", "--data", run / "binary") == 0
     assert "sentences are split at spaces" in capsys.readouterr().out
     model = VaswaniTransformer.from_pretrained("model")
     assert model.encode("_house _garden")[:-1].ne(model.src_dict.unk()).all()
@@ -138,11 +138,11 @@ def test_what_is_missing_is_told(run: Path, capsys: Any) -> None:
     assert "no.pt: No such file or directory" in refusal(capsys, run, "x", "--checkpoint", "no.pt")
     assert "give --data DIR" in refusal(capsys, run, "x", "--data", "empty")
     assert "is not a whole checkpoint" in refusal(capsys, run, "x", "--checkpoint", run / "joint.model")
-    torch.save({"model": {}}, "bare.pt")
+    torch.save({"model": {"weight": torch.zeros(1)}}, "bare.pt")
     assert "bare.pt holds no fairseq configuration" in refusal(capsys, run, "x", "--checkpoint", "bare.pt")
-    small = run / "data" / "dict.en.txt"
+    small = run / "binary" / "dict.en.txt"
     small.write_bytes(small.read_bytes().split(b"\n", 5)[-1])
-    assert "385" in refusal(capsys, run, "x", "--data", run / "data")
+    assert "385" in refusal(capsys, run, "x", "--data", run / "binary")
     assert not any(path.name.startswith("x") for path in Path().iterdir())
 
 

@@ -30,8 +30,9 @@ def open_model(folder: str | os.PathLike[str]) -> Translator:
 
 
 def silence_fairseq() -> None:
-    """No progress in fairseq's log; warnings stay."""
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
+    """No progress in the log of fairseq and of this package; warnings stay."""
+    for package in ("fairseq", "vaswani_plugin"):
+        logging.getLogger(package).setLevel(logging.WARNING)
 
 
 def load_translator(
@@ -79,6 +80,8 @@ def load_translator(
             f"{folder / checkpoint_file} does not go with the dictionaries in {data_folder}: the sizes differ"
         ) from error
     except Exception as error:
+        if getattr(error, "is_user_error", False):  # a sentence of fairseq's own, as scripts/build_fairseq.py mends it
+            raise UserError(str(error)) from error
         if "infer language pair" in str(error):
             raise UserError(
                 f"{data_folder} does not tell the languages: give source_lang and target_lang, as in dict.en.txt"

@@ -1,0 +1,135 @@
+"""Models in use through the real commands: a run of fairseq-train, pipes, fairseq's own tools; and pages of docs/."""
+
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pages
+import pytest
+from conftest import PLUGIN, Corpus, Run, run
+from small_run import make_run, sentences, translation
+
+from vaswani_plugin import cli
+from vaswani_plugin.inference.packaging import package
+from vaswani_plugin.models.vaswani_transformer import VaswaniTransformer
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Laid out as the README's five commands leave it, with the packaged model beside."""
+    folder = tmp_path_factory.mktemp("run")
+    make_run(folder, steps=150)
+    (folder / "averaged.pt").write_bytes((folder / "checkpoints" / "checkpoint_last.pt").read_bytes())
+    lines = sentences(12, seed=9)
+    (folder / "valid.en").write_text("".join(f"{line}\n" for line in lines))
+    (folder / "valid.de").write_text("".join(f"{translation(line)}\n" for line in lines))
+    package(folder, folder / "packaged")
+    return folder
+
+
+def detokenised(output: str) -> list[str]:
+    """The D lines of fairseq-generate or -interactive, in order."""
+    found = {int(n): text for n, text in re.findall(r"^D-(\d+)\t[^\t]*\t(.*)$", output, re.MULTILINE)}
+    return [found[n] for n in sorted(found)]
+
+
+def test_a_real_run_in_python_is_as_fairseq_generate(corpus: Corpus, trained: Run, tmp_path: Path) -> None:
+    expected = detokenised(corpus.generate(trained.last, "--batch-size", 1).output)
+    lines = (corpus.raw / "test.en").read_text().split("\n")[:-1]
+    assert len(expected) == len(lines) == 15
+    model = VaswaniTransformer.from_pretrained(trained.directory, "checkpoint_last.pt", corpus.binary)
+    assert model.translate(lines) == expected
+    assert cli.main(["package", str(trained.directory), str(tmp_path / "model")]) == 0
+    packaged = VaswaniTransformer.from_pretrained(tmp_path / "model")
+    assert packaged.models[0].cfg.dropout == 0.1
+    best = corpus.generate(trained.directory / "checkpoint_best.pt", "--batch-size", 1).output
+    assert packaged.translate(lines) == detokenised(best)
+
+
+def test_an_ensemble(corpus: Corpus, trained: Run) -> None:
+    other = next(trained.directory.glob("checkpoint_*_50.pt"))
+    expected = detokenised(corpus.generate(f"{trained.last}:{other}").output)
+    model = VaswaniTransformer.from_pretrained(trained.directory, f"checkpoint_last.pt:{other.name}", corpus.binary)
+    assert model.translate((corpus.raw / "test.en").read_text().split("\n")[:-1]) == expected
+
+
+def test_translate_is_as_fairseq_interactive(folder: Path) -> None:
+    lines = [*sentences(8, seed=11), "", "Größe\rΩ"]
+    text = "".join(f"{line}\n" for line in lines)
+    translated = run("vaswani", "translate", folder / "packaged", "--cpu", stdin=text).output
+    interactive = run(
+        *("fairseq-interactive", folder / "packaged", "--user-dir", PLUGIN, "--task", "vaswani_translation", "--cpu"),
+        *("--path", folder / "packaged" / "model.pt", "--source-lang", "en", "--target-lang", "de"),
+        *("--bpe", "sentencepiece", "--sentencepiece-model", folder / "packaged" / "sentencepiece.bpe.model"),
+        stdin=text,
+    ).output
+    # Nothing else is printed, on neither stream.
+    assert translated.split("\n") == [*detokenised(interactive), ""]
+    assert len(set(detokenised(interactive))) > 5
+
+
+def test_lines_are_answered_while_the_pipe_is_open(folder: Path) -> None:
+    command = [sys.executable, "-m", "vaswani_plugin", "translate", str(folder / "packaged"), "--cpu"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for _ in range(2):
+            process.stdin.write(b"the house\n")
+            process.stdin.flush()
+            assert process.stdout.readline().endswith(b"\n")  # would wait for ever
+            time.sleep(0.1)
+        process.stdin.write(b"\xff\n\na")
+        rest, errors = process.communicate()
+    assert process.returncode == 1
+    assert rest.count(b"\n") == 3
+    assert rest.startswith(b"\n\n")
+    first, last = errors.decode().strip().split("\n")
+    assert first == "vaswani translate: line 3 is not UTF-8 (byte 0xFF at position 1): convert it"
+    assert last == "vaswani translate: 1 of 5 lines could not be translated, and are empty in the output"
+
+
+def test_a_folder_that_is_no_model_is_told(tmp_path: Path, capsys: Any) -> None:
+    for name, message in (("nowhere", "is not a folder"), ("", "has no model.pt")):
+        assert cli.main(["translate", str(tmp_path / name)]) == 1
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
+    (tmp_path / "model.pt").write_bytes(b"nothing")
+    assert cli.main(["translate", str(tmp_path)]) == 1
+    error = capsys.readouterr().err
+    assert "model.pt" in error
+    assert error.count("\n") == 1
+
+
+def python_blocks(page: str) -> str:
+    return "\n".join(re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
+
+
+@pytest.mark.parametrize("page", ["python.md", "export.md"])
+def test_pages(page: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """Commands of fairseq and of other pages' tests are run there; here those of the plugin, and the Python."""
+    if page == "export.md":
+        pytest.importorskip("ctranslate2")
+        pytest.importorskip("safetensors")
+    monkeypatch.chdir(folder)
+    text = (DOCS / page).read_text("utf-8")
+    listed = [command.line.split() for command in pages.commands(text) if command.line.startswith("vaswani ")]
+    for words in listed:
+        if "<" not in words and not Path(words[-1]).exists():
+            assert cli.main(words[1:]) == 0
+    assert (folder / "model" / "model.pt").exists()
+    exec(compile(python_blocks(text), page, "exec"), {})  # noqa: S102
+    assert len(capsys.readouterr().out.split("\n")) > 3
+
+
+def test_limits_in_the_pages_are_the_codes() -> None:
+    from vaswani_plugin.models.sequence_encoder import UNLIMITED_LENGTH
+
+    assert UNLIMITED_LENGTH == 10_000
+    for page in ("python.md", "export.md"):
+        assert "10,000 tokens" in (DOCS / page).read_text("utf-8")
