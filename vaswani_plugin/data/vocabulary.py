@@ -46,6 +46,8 @@ def make_vocabulary(files: Sequence[str | Path], size: int, prefix: str | Path) 
     """
     if STANDARD_STREAM in map(str, files):
         raise UserError("a vocabulary is learned from files, not from standard input: name the files")
+    if not 1 <= size < 2**31:
+        raise UserError(f"--size {size} is no number of pieces; the paper's are 37000 and 32000")
     total = sum(_text_bytes(path) for path in files)
     sample = _Sample(files, min(1.0, SAMPLE_BYTES / max(total, 1)))
     model = _train(sample, size)
