@@ -85,6 +85,16 @@ def test_batches_are_of_like_length_and_within_the_limits() -> None:
     assert order == sorted(lengths, reverse=True)
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+def test_a_gpu_translates_alike(run: Path, translator: Any) -> None:
+    lines = [*sentences(30, seed=4), ""]
+    on_gpu = load(run).cuda()
+    same = [a == b for a, b in zip(on_gpu.translate(lines), translator.translate(lines), strict=True)]
+    assert sum(same) >= 29
+    scores = [on_gpu.score("a red horse", "ein Pferd"), translator.score("a red horse", "ein Pferd")]
+    assert float(scores[0]["score"]) == pytest.approx(float(scores[1]["score"]), abs=1e-3)
+
+
 def test_any_text_goes_in_and_one_line_comes_out(translator: Any) -> None:
     lines = ["\r", "a\rb", "Ω \U0001f600 ▁", "a\0b", "<unk> </s>", "x" * 300]
     assert all("\n" not in text for text in translator.translate(lines))
