@@ -81,7 +81,7 @@ EDITS = [
         Replace(
             "fairseq/data/codedataset.py",
             "torch.load(quantizers_path)",
-            "safe_load(quantizers_path, numpy_arrays=True)",
+            "safe_load(quantizers_path)",
         ),
         Replace(
             "fairseq/data/codedataset.py",

@@ -64,4 +64,19 @@ EDITS = [
         "torch.jit.script is deprecated and warns at import; these functions run as well without it",
         Replace("fairseq/models/model_utils.py", "@torch.jit.script\ndef ", "def ", count=5),
     ),
+    Edit(
+        "absent-parameters",
+        "a layer without a bias counts as sharing it with every other such layer: a line in the log for each",
+        Replace(
+            "fairseq/trainer.py",
+            """\
+    for name, param in module._parameters.items():
+""",
+            """\
+    for name, param in module._parameters.items():
+        if param is None:
+            continue
+""",
+        ),
+    ),
 ]

@@ -32,20 +32,17 @@ def _also_known_as(function: Callable, module: str) -> Callable:
 
 
 @functools.cache
-def _allowed_types(numpy_arrays: bool) -> Tuple[Callable, ...]:
+def _allowed_types() -> Tuple[Callable, ...]:
     from fairseq.data.dictionary import Dictionary
 
-    numpy_functions = [np.float64(0).__reduce__()[0]]
     allowed: List[Callable] = [
         argparse.Namespace,  # "args" of old checkpoints, and the configuration of legacy models and tasks
         Dictionary,  # the state of tasks that keep their dictionary in the checkpoint
+        np.ndarray,  # the counts of --eval-bleu among a run's meters
         np.dtype,
         *{type(np.dtype(kind)) for kind in ("bool", "int32", "int64", "float16", "float32", "float64")},
     ]
-    if numpy_arrays:
-        numpy_functions.append(np.zeros(0).__reduce__()[0])
-        allowed.append(np.ndarray)
-    for function in numpy_functions:
+    for function in (np.float64(0).__reduce__()[0], np.zeros(0).__reduce__()[0]):
         for module in ("numpy.core.multiarray", "numpy._core.multiarray"):
             allowed.append(_also_known_as(function, module))
     return tuple(allowed)
@@ -61,16 +58,15 @@ def _check_members(path: str) -> None:
         )
 
 
-def safe_load(path: str, map_location: Any = None, numpy_arrays: bool = False) -> Any:
-    """Return what torch.save put into the file at ``path``.
+def safe_load(path: str, map_location: Any = None) -> Any:
+    """Return what torch.save put into the file at ``path``; ``map_location`` is torch.load's.
 
-    ``map_location`` is torch.load's. ``numpy_arrays`` also allows arrays, which no checkpoint holds.
     Raises MissingFile, or CheckpointError for a file that is damaged, not from torch.save, or that holds other types.
     """
     path = str(path)
     # the block below takes its types out of torch's list again, so those of the caller's own are not put in
     listed = torch.serialization.get_safe_globals()
-    allowed: List[Any] = [kind for kind in _allowed_types(numpy_arrays) if kind not in listed]
+    allowed: List[Any] = [kind for kind in _allowed_types() if kind not in listed]
     try:
         with open(path, "rb") as file:
             if not file.read(1):
