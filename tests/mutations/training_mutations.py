@@ -5,11 +5,13 @@ from mutation import Mutation
 _AVERAGING = "checkpoints/averaging.py"
 _CRITERION = "criterions/label_smoothing.py"
 _PROJECTED = "criterions/projected_loss.py"
+_MATCH = "models/checkpoint_match.py"
 _SCHEDULE = "optim/inverse_sqrt.py"
 
 _TEST_CHECKPOINTS = "unit/test_checkpoints.py"
 _TEST_CRITERION = "unit/test_label_smoothing.py"
 _TEST_PROJECTED = "unit/test_projected_loss.py"
+_TEST_MATCH = "unit/test_checkpoint_match.py"
 _TEST_SCHEDULE = "unit/test_schedule.py"
 
 TRAINING = [
@@ -219,5 +221,41 @@ TRAINING = [
         'newest["model"][name].double()',
         'newest["model"][name].float()',
         _TEST_CHECKPOINTS,
+    ),
+    # checkpoints that are not the model's
+    Mutation(
+        "a checkpoint's heads are taken for the model's",
+        _MATCH,
+        '_notes(weights).get("num_heads", num_heads)',
+        "num_heads",
+        _TEST_MATCH,
+    ),
+    Mutation(
+        "dictionaries compared by their length alone",
+        _MATCH,
+        "sizes[0] != sizes[1] or (notes[0] and notes[0] != notes[1])",
+        "sizes[0] != sizes[1]",
+        _TEST_MATCH,
+    ),
+    Mutation(
+        "only the source's dictionary is compared",
+        _MATCH,
+        "fingerprint(model.decoder.dictionary)",
+        "fingerprint(model.encoder.dictionary)",
+        _TEST_MATCH,
+    ),
+    Mutation(
+        "several matrices taken for one",
+        _MATCH,
+        '_SHARING.index(theirs["--share-embeddings"]) > _SHARING',
+        '_SHARING.index(theirs["--share-embeddings"]) < _SHARING',
+        _TEST_MATCH,
+    ),
+    Mutation(
+        "averaging loses what the weights do not show",
+        _AVERAGING,
+        'averaged["model"] = copy(newest["model"])',
+        'averaged["model"] = dict(newest["model"])',
+        _TEST_MATCH,
     ),
 ]
