@@ -42,7 +42,8 @@ def _allowed_types() -> Tuple[Callable, ...]:
         np.dtype,
         *{type(np.dtype(kind)) for kind in ("bool", "int32", "int64", "float16", "float32", "float64")},
     ]
-    for function in (np.float64(0).__reduce__()[0], np.zeros(0).__reduce__()[0]):
+    numpy_functions: List[Any] = [np.float64(0).__reduce__()[0], np.zeros(0).__reduce__()[0]]
+    for function in numpy_functions:
         for module in ("numpy.core.multiarray", "numpy._core.multiarray"):
             allowed.append(_also_known_as(function, module))
     return tuple(allowed)
