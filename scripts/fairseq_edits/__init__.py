@@ -1,6 +1,7 @@
 """The named edits that let fairseq 0.12.2 run on today's Python: mends (what is broken) and robustness."""
 
 from fairseq_edits import (
+    accumulation,
     binarising,
     checkpoint_choice,
     checkpoint_writing,
@@ -14,6 +15,7 @@ from fairseq_edits import (
     process_group,
     python_and_numpy,
     reduced_precision,
+    resuming,
     safe_checkpoints,
     scoring,
     stopping,
@@ -38,6 +40,7 @@ MENDS = (
     *workers.EDITS,
     *process_group.EDITS,
     *reduced_precision.EDITS,
+    *accumulation.EDITS,
 )
 ROBUSTNESS = (
     *commands.EDITS,
@@ -49,6 +52,7 @@ ROBUSTNESS = (
     *preprocessing.EDITS,
     *dictionaries.EDITS,
     *limits.EDITS,
+    *resuming.EDITS,
 )
 
 __all__ = ["MENDS", "ROBUSTNESS", "AddFile", "Cut", "Edit", "EditError", "Replace", "apply_edits"]

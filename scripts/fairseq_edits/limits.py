@@ -204,6 +204,23 @@ EDITS = [
         ),
     ),
     Edit(
+        "disabled-validation",
+        "--disable-validation wanted validation data all the same",
+        Replace(
+            "fairseq_cli/train.py",
+            """\
+    if cfg.dataset.combine_valid_subsets:
+        task.load_dataset("valid", combine=True, epoch=1)
+""",
+            """\
+    if cfg.dataset.disable_validation:
+        pass
+    elif cfg.dataset.combine_valid_subsets:
+        task.load_dataset("valid", combine=True, epoch=1)
+""",
+        ),
+    ),
+    Edit(
         "validation-before-training",
         "a validation sentence that cannot be computed was found at the first validation, after hours",
         Replace(
