@@ -45,16 +45,8 @@ EDITS = [
         ),
         Replace(
             _TRAINER,
-            """\
-                train_time,
-                ignore=is_dummy_batch,
-            )
-""",
-            """\
-                train_time,
-                ignore=only_dummies,
-            )
-""",
+            "logging_outputs, sample_size, ooms, train_time, ignore=is_dummy_batch",
+            "logging_outputs, sample_size, ooms, train_time, ignore=only_dummies",
         ),
     ),
     Edit(

@@ -23,7 +23,7 @@ EDITS = [
                     total_train_time,
                 ),
             ) = self._aggregate_logging_outputs(
-                logging_outputs, sample_size, ooms, train_time, ignore=is_dummy_batch
+                logging_outputs, sample_size, ooms, train_time, ignore=only_dummies
             )
 """,
             """\
@@ -38,7 +38,7 @@ EDITS = [
                 ooms,
                 train_time,
                 float(self.stop_signal.requested),
-                ignore=is_dummy_batch,
+                ignore=only_dummies,
             )
 """,
         ),

@@ -161,6 +161,43 @@ def test_another_architecture(stopped: Stopped, tmp_path: Path, flags: "list[Any
     assert "Traceback" not in log
 
 
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (
+            ["--criterion", "cross_entropy"],
+            "was trained with the criterion VaswaniLabelSmoothingCriterion, but this run has CrossEntropyCriterion: give the "
+            "former one as --criterion, or add --reset-optimizer",
+        ),
+        (
+            ["--optimizer", "nag"],
+            "was trained with the optimizer FairseqAdam, but this run has FairseqNAG: give the former one as "
+            "--optimizer, or add --reset-optimizer",
+        ),
+        (
+            ["--max-tokens", 1000],
+            "the checkpoint stands after batch 3 of epoch 2, which now has no further ones: give the former "
+            "--max-tokens, --batch-size and number of workers, or add --reset-dataloader",
+        ),
+    ],
+)
+def test_another_part_or_batch(stopped: Stopped, tmp_path: Path, flags: "list[Any]", sentence: str) -> None:
+    optimiser = [*ADAM[:2]] if "--optimizer" not in flags else flags
+    shutil.copytree(stopped.directory, tmp_path / "run")
+    words = [] if optimiser is flags else flags
+    log = stopped.train("--save-dir", tmp_path / "run", *words, "--max-update", 9, optimiser=optimiser, status=1)
+    assert sentence in log.strip().split("\n")[-1]
+    assert "Traceback" not in log
+
+
+def test_another_update_frequency_within_an_epoch_takes_all_that_is_left(stopped: Stopped, tmp_path: Path) -> None:
+    """Three of five batches of 24 pairs are done: the other two make one update, and the next epoch begins."""
+    shutil.copytree(stopped.directory, tmp_path / "run")
+    log = stopped.train("--save-dir", tmp_path / "run", "--update-freq", 2, "--max-update", 10)
+    updates = re.findall(r"train_inner \| epoch 0*(\d+): +(\d+) / (\d+) .* num_updates=(\d+), lr", log)
+    assert updates == [("2", "3", "3", "9"), ("3", "1", "3", "10")]
+
+
 def test_another_dictionary_of_the_same_size(stopped: Stopped, tmp_path: Path) -> None:
     """Two words exchanged: what would otherwise train on with wrong embeddings, or translate into nonsense."""
     other = tmp_path / "binary"
