@@ -20,6 +20,11 @@ class Command:
     may_fail: bool
     prints: list[str]
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether the page shows the sentence of an error."""
+        return any(re.match(r"(fairseq-[a-z]+: error|vaswani [a-z]+): ", line) for line in self.prints)
+
 
 def section(page: str, heading: str) -> str:
     found = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
@@ -54,19 +59,23 @@ def commands(page: str) -> list[Command]:
 def run_all(listed: list[Command], folder: Path, environment: "dict[str, str]") -> list[str]:
     """Run the commands in one shell, one after another in ``folder``; return what each printed.
 
-    Fails where a command ends with a status that the page does not show, or prints other lines than it shows.
+    Fails where a command ends with a status that the page does not show, or prints other lines than it shows; an error
+    that the page shows must come without a traceback.
     """
     outputs = [folder / f".output-{number}" for number in range(len(listed))]
     script = ["set -uo pipefail"]
     for command, output in zip(listed, outputs):
-        end = "true" if command.may_fail else f"{{ cat {shlex.quote(str(output))}; exit 1; }}"
-        script.append(f"{{ {command.line}\n}} > {shlex.quote(str(output))} 2>&1 || {end}")
+        stop = f"{{ cat {shlex.quote(str(output))}; exit 1; }}"
+        end = f"&& {stop}" if command.is_refused else "|| true" if command.may_fail else f"|| {stop}"
+        script.append(f"{{ {command.line}\n}} > {shlex.quote(str(output))} 2>&1 {end}")
+    script.append("true")
     done = subprocess.run(
         ["bash", "-c", "\n".join(script)], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
     texts = [output.read_text("utf-8") for output in outputs]
     for command, text in zip(listed, texts):
+        assert not (command.is_refused and "Traceback" in text), f"{command.line} ends in\n{text[-4000:]}"
         for line in command.prints:
             pieces = ".*".join(map(re.escape, line.split("...")))
             assert re.search(pieces, text), f"{command.line} does not print {line!r} but\n{text[-2000:]}"

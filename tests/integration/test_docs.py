@@ -1,13 +1,22 @@
-"""Every command of the pages in docs/, run as written but for sizes."""
+"""Every command of the pages in docs/, run as written but for sizes.
+
+There are no GPUs, no second machine and no network in a test: trainings get ``--cpu``, several workers are two, the
+machines that torchrun connects are one, SLURM's tools are scripts that set its variables, and wandb is a recorder.
+"""
 
 import re
+import shutil
+import socket
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import in_process
 import pages
 import pytest
-from conftest import write_pairs
+import torch
+from conftest import Corpus, write_pairs
 from forked_commands import forked_commands
 
 ROOT = Path(__file__).parents[2]
@@ -17,36 +26,196 @@ TRAINING = (
     "vaswani_label_smoothing --lr-scheduler vaswani_inverse_sqrt --optimizer adam --adam-betas '(0.9,0.98)' "
     "--adam-eps 1e-9 --max-tokens 400 --cpu --num-workers 0 --max-update 3"
 )
+GENERATE = (
+    'fairseq-generate binary --user-dir "$(vaswani user-dir)" --task vaswani_translation --path averaged.pt --beam 2 '
+    "--gen-subset test --bpe sentencepiece --sentencepiece-model joint.model"
+)
+SMALL = "--num-layers 1 --d-model 16 --d-ff 16 --num-heads 2 --cpu --num-workers 0"
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        return int(free.getsockname()[1])
+
+
+PORT = free_port()
+
+
+def no_check(folder: Path, outputs: "dict[str, str]") -> None:
+    pass
 
 
 @dataclass
 class Page:
-    """What a page takes for granted, and what makes its commands small enough for a test."""
+    """What a page takes for granted, what makes its commands small enough for a test, and what they must have done."""
 
     prepare: Callable[[Path, "dict[str, str]"], None]
     smaller: "dict[str, str]"
     packages: "tuple[str, ...]" = ()
+    stand_ins: "dict[str, str]" = field(default_factory=dict)
+    check: Callable[[Path, "dict[str, str]"], None] = no_check
+
+
+def run_lines(lines: "list[str]", folder: Path, environment: "dict[str, str]") -> None:
+    pages.run_all([pages.Command(line, False, []) for line in lines], folder, environment)
 
 
 def trained_on_own_text(folder: Path, environment: "dict[str, str]") -> None:
     """What the five commands of the README leave."""
-    files = (("train", 60), ("valid", 6), ("domain.train", 40), ("domain.valid", 6))
-    for seed, (name, count) in enumerate(files):
-        write_pairs(folder, name, count, seed)
-    lines = [
-        "vaswani vocabulary --size 280 --output joint train.en train.de",
-        "vaswani encode --model joint.model --output encoded train.en train.de valid.en valid.de",
-        "fairseq-preprocess -s en -t de --srcdict joint.dict.txt --joined-dictionary --trainpref encoded/train "
-        "--validpref encoded/valid --destdir binary",
-        TRAINING,
-        "vaswani average --output averaged.pt checkpoints/checkpoint_last.pt",
-    ]
-    pages.run_all([pages.Command(line, False, []) for line in lines], folder, environment)
+    known = Path(environment["OWN_TEXT"])
+    if not known.exists():
+        known.mkdir()
+        files = (("train", 60), ("valid", 6), ("domain.train", 40), ("domain.valid", 6))
+        for seed, (name, count) in enumerate(files):
+            write_pairs(known, name, count, seed)
+        lines = [
+            "vaswani vocabulary --size 280 --output joint train.en train.de",
+            "vaswani encode --model joint.model --output encoded train.en train.de valid.en valid.de",
+            "fairseq-preprocess -s en -t de --srcdict joint.dict.txt --joined-dictionary --trainpref encoded/train "
+            "--validpref encoded/valid --destdir binary",
+            TRAINING,
+            "vaswani average --output averaged.pt checkpoints/checkpoint_last.pt",
+        ]
+        run_lines(lines, known, environment)
+    shutil.copytree(known, folder, dirs_exist_ok=True)
 
+
+def raw_text(folder: Path, environment: "dict[str, str]") -> None:
+    for seed, (name, count) in enumerate((("raw", 100), ("valid", 6), ("test", 6))):
+        write_pairs(folder, name, count, seed)
+
+
+def translated(folder: Path, environment: "dict[str, str]") -> None:
+    """What docs/own_data.md leaves."""
+    trained_on_own_text(folder, environment)
+    write_pairs(folder, "test", 6, 9)
+    lines = [
+        "vaswani encode --model joint.model --output encoded test.en test.de",
+        "rm -r binary",
+        "fairseq-preprocess -s en -t de --srcdict joint.dict.txt --joined-dictionary --trainpref encoded/train "
+        "--validpref encoded/valid --testpref encoded/test --destdir binary",
+        f"{GENERATE} > generate.txt",
+    ]
+    run_lines(lines, folder, environment)
+
+
+def in_the_checkout(folder: Path, environment: "dict[str, str]") -> None:
+    trained_on_own_text(folder, environment)
+    (folder / "examples").symlink_to(ROOT / "examples")
+
+
+def with_words_of_their_own(folder: Path, environment: "dict[str, str]") -> None:
+    """Text with other words on the other side, as text has."""
+    trained_on_own_text(folder, environment)
+    (folder / "words.train.en").write_text("a small house\n" * 5)
+    (folder / "words.train.de").write_text("ein kleines Haus\n" * 5)
+
+
+def curves_are_the_logs(folder: Path, outputs: "dict[str, str]") -> None:
+    """TensorBoard's file has the loss that the log of the same run has; without wandb the log says so."""
+    loaders = pytest.importorskip("tensorboard.backend.event_processing.event_file_loader")
+    (file,) = (folder / "watched" / "tensorboard" / "train").iterdir()
+    events = [event for event in loaders.EventFileLoader(str(file)).Load() if event.HasField("summary")]
+    losses = [
+        (event.step, value.tensor.float_val[0])
+        for event in events
+        for value in event.summary.value
+        if value.tag == "loss"
+    ]
+    logged = [
+        (int(updates), float(loss))
+        for loss, updates in re.findall(
+            r"\| train \|.* loss ([\d.]+) .*num_updates (\d+)", outputs["--save-dir watched"]
+        )
+    ]
+    assert [step for step, _ in losses] == [updates for updates, _ in logged]
+    assert [loss for _, loss in losses] == pytest.approx([loss for _, loss in logged], abs=1e-3)
+    assert "wandb not found, pip install wandb" in outputs["--save-dir tracked"]
+
+
+def two_workers_are_two_however_started(folder: Path, outputs: "dict[str, str]") -> None:
+    """The same weights to the last bit from torchrun, from SLURM and from workers that fairseq starts."""
+
+    def weights(name: str) -> "dict[str, torch.Tensor]":
+        return torch.load(folder / name / "checkpoint_last.pt", weights_only=True)["model"]
+
+    first, *others = (weights(name) for name in ("by-torchrun", "two-machines", "by-slurm", "cpu-workers"))
+    for other in others:
+        assert all(torch.equal(other[name], weight) for name, weight in first.items())
+    alone = weights("all-gpus")
+    assert not all(torch.equal(alone[name], weight) for name, weight in first.items())
+
+
+SRUN = """\
+#!/usr/bin/env bash
+[[ "$*" == "--nodes 2 --ntasks-per-node 1 --gpus-per-node 4 fairseq-train "* ]] || exit 2
+shift 6
+export SLURM_STEP_NODELIST='node[7-8]' SLURM_NNODES=2 SLURM_NTASKS=2 SLURM_LOCALID=0
+SLURM_NODEID=1 SLURM_PROCID=1 "$@" >/dev/null 2>&1 &
+SLURM_NODEID=0 SLURM_PROCID=0 "$@" && wait $!
+"""
+SCONTROL = """\
+#!/bin/sh
+[ "$*" = "show hostnames node[7-8]" ] && printf 'localhost\\nlocalhost\\n'
+"""
 
 PAGES = {
     "export.md": Page(trained_on_own_text, {}, ("ctranslate2", "safetensors")),
     "python.md": Page(trained_on_own_text, {}),
+    "own_data.md": Page(
+        raw_text,
+        {
+            "--size 8000": "--size 280",
+            "--arch vaswani_base": f"--arch vaswani_tiny {SMALL}",
+            "--update-freq 7": "--update-freq 1",
+            "--max-update 100000": "--max-update 3",
+            "--save-interval-updates 1500": "--save-interval-updates 1",
+            "--last 5": "--last 3",
+            "--workers 2": "--workers 1",
+        },
+    ),
+    "evaluation.md": Page(translated, {}),
+    "logging.md": Page(
+        trained_on_own_text,
+        {
+            "--arch vaswani_base": f"--arch vaswani_tiny {SMALL}",
+            "--max-tokens 4096": "--max-tokens 400",
+            "--update-freq 7": "--update-freq 1",
+            "--max-update 100000": "--max-update 6",
+            "--log-interval 100": "--log-interval 1",
+        },
+        check=curves_are_the_logs,
+    ),
+    "many_gpus_and_nodes.md": Page(
+        in_the_checkout,
+        {
+            "--arch vaswani_base": f"--arch vaswani_tiny {SMALL}",
+            "--max-update 100000": "--max-update 3 --no-epoch-checkpoints",
+            "--max-tokens 3584": "--max-tokens 400",
+            "--update-freq 4": "--update-freq 1",
+            "--nproc_per_node 8": "--nproc_per_node 2",
+            "--nproc_per_node 4": "--nproc_per_node 2",
+            "--nnodes 2 --node_rank 0 --master_addr first-machine": "--nnodes 1 --node_rank 0 --master_addr localhost",
+            "--master_port 29500": f"--master_port {PORT}",
+            "--distributed-port 29500": f"--distributed-port {PORT}",
+        },
+        stand_ins={"srun": SRUN, "scontrol": SCONTROL},
+        check=two_workers_are_two_however_started,
+    ),
+    "mixed_precision.md": Page(
+        trained_on_own_text,
+        {
+            "--arch vaswani_base": f"--arch vaswani_tiny {SMALL}",
+            "--max-tokens 4096": "--max-tokens 400",
+            "--max-update 100000": "--max-update 2 --no-epoch-checkpoints",
+            "--max-update 120000": "--max-update 3",
+            "--fp16 --save-dir half": "--memory-efficient-fp16 --save-dir half",
+        },
+    ),
+    "troubleshooting.md": Page(
+        with_words_of_their_own, {"--max-tokens 4096": "--max-tokens 400 --cpu --num-workers 0"}
+    ),
     "fine_tuning_and_resuming.md": Page(
         trained_on_own_text,
         {
@@ -64,7 +233,7 @@ PAGES = {
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[dict[str, str]]":
     with forked_commands(tmp_path_factory.mktemp("commands")) as environment:
-        yield environment
+        yield {**environment, "OWN_TEXT": str(tmp_path_factory.mktemp("own") / "text")}
 
 
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
@@ -79,5 +248,76 @@ def test_every_command(path: Path, environment: "dict[str, str]", tmp_path: Path
         for command in listed:
             command.line = re.sub(rf"{re.escape(written)}(?=[ )]|$)", smaller, command.line)
     page.prepare(tmp_path, environment)
-    outputs = pages.run_all(listed, tmp_path, environment)
+    for name, script in page.stand_ins.items():
+        file = tmp_path / "stand-ins" / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(script)
+        file.chmod(0o755)
+    path_of_commands = f"{tmp_path / 'stand-ins'}:{environment['PATH']}"
+    outputs = pages.run_all(listed, tmp_path, {**environment, "PATH": path_of_commands})
     assert len(outputs) == len(listed) > 0
+    folders = (re.search(r"--save-dir [\w-]+", command.line) for command in listed)
+    page.check(tmp_path, {found[0]: output for found, output in zip(folders, outputs) if found})
+
+
+class Recorder:
+    """What fairseq calls of the package wandb."""
+
+    def __init__(self) -> None:
+        self.started: list[dict[str, Any]] = []
+        self.logged: list[tuple[dict[str, Any], int]] = []
+        self.settings: dict[str, Any] = {}
+        self.config = self
+
+    def init(self, **arguments: Any) -> None:
+        self.started.append(arguments)
+
+    def update(self, settings: Any, **_: Any) -> None:
+        self.settings.update(settings)
+
+    def log(self, numbers: "dict[str, Any]", step: int) -> None:
+        self.logged.append((numbers, step))
+
+
+def test_wandb_receives_what_the_log_says(corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairseq.logging import progress_bar
+
+    recorder = Recorder()
+    monkeypatch.setattr(progress_bar, "wandb", recorder)
+    monkeypatch.delenv("WANDB_NAME", raising=False)
+    flags = ("--wandb-project", "translation", "--max-update", 2, "--log-interval", 1)
+    log = in_process.train(corpus.binary, tmp_path / "tracked", *flags).output
+    assert {(each["project"], each["name"]) for each in recorder.started} == {("translation", "tracked")}
+    assert recorder.settings["task"]["_name"] == "vaswani_translation"
+    inner = {step: numbers["train_inner/loss"] for numbers, step in recorder.logged if "train_inner/loss" in numbers}
+    shown = re.findall(r"epoch \d+: .* loss=([\d.]+), nll.* num_updates=(\d+),", log)
+    assert {int(step): float(loss) for loss, step in shown} == pytest.approx(inner, abs=1e-3)
+    assert sorted(inner) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("flag", "rounded", "exact"),
+    [
+        ("--mixed-precision", None, True),
+        ("--bf16", torch.bfloat16, False),
+        ("--memory-efficient-bf16", torch.bfloat16, True),
+        ("--memory-efficient-fp16", torch.float16, True),
+    ],
+)
+def test_the_table_on_mixed_precision(corpus: Corpus, tmp_path: Path, flag: str, rounded: Any, exact: bool) -> None:
+    """Four updates at once and in two starts: the weights that a checkpoint has, and whether a second start is seen."""
+    few = ("--warmup-updates", 4, flag)
+    in_process.train(corpus.binary, tmp_path / "straight", *few, "--max-update", 4)
+    for updates in (2, 4):
+        in_process.train(corpus.binary, tmp_path / "resumed", *few, "--max-update", updates)
+    straight, resumed = (
+        torch.load(tmp_path / name / "checkpoint_last.pt", weights_only=True) for name in ("straight", "resumed")
+    )
+    weights = straight["model"]
+    assert all(torch.equal(weights[name], resumed["model"][name]) for name in weights) == exact
+    embedding = weights["encoder.embedding.weight"]
+    # float16 has more bits than bfloat16, and the range that these weights need.
+    assert torch.equal(embedding, embedding.bfloat16().float()) == (rounded == torch.bfloat16)
+    assert torch.equal(embedding, embedding.half().float()) == (rounded is not None)
+    moments = straight["last_optimizer_state"]["state"][0]
+    assert moments["exp_avg"].dtype == moments["exp_avg_sq"].dtype == torch.float32
