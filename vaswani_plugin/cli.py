@@ -9,6 +9,17 @@ from vaswani_plugin.commands import COMMANDS
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
+_STATUSES = (
+    "Exit status: 0 done; 1 an error, told in one line on standard error; 2 wrong arguments; 130 interrupted; 141 what "
+    "reads the output has gone."
+)
+
+
+class _HelpFormatter(argparse.HelpFormatter):
+    """Wraps sentences, but no command, so that it can be copied."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if text.startswith("example: ") else super()._fill_text(text, width, indent)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,7 +49,9 @@ def _sentence(error: Exception) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="vaswani", description="Tools for training Transformers with vaswani_plugin.")
+    parser = argparse.ArgumentParser(
+        prog="vaswani", description="Tools for training Transformers with vaswani_plugin.", epilog=_STATUSES
+    )
     tools = parser.add_subparsers(dest="tool", required=True, metavar="TOOL")
     for command in COMMANDS:
         tool = tools.add_parser(
@@ -46,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
             help=command.SUMMARY,
             description=f"{command.SUMMARY[0].upper()}{command.SUMMARY[1:]}. {command.DETAILS}",
             epilog=f"example: {command.EXAMPLE}",
+            formatter_class=_HelpFormatter,
         )
         command.add_arguments(tool)
         tool.set_defaults(run=command.run)

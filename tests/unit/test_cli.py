@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -44,7 +46,28 @@ def test_help_shows_an_example(tool, capsys):
     with pytest.raises(SystemExit) as exit_:
         cli.main([tool, "--help"])
     assert exit_.value.code == 0
-    assert "example: " in capsys.readouterr().out
+    (example,) = re.findall(r"^example: (.+)$", capsys.readouterr().out, re.MULTILINE)
+    before, found, after = example.partition(f"vaswani {tool}")
+    assert found
+    if not before:  # user-dir stands inside of another command
+        arguments = [word for word in shlex.split(after, comments=True) if word[0] not in "<>"]
+        assert cli._parser().parse_args([tool, *arguments]).tool == tool
+
+
+def test_every_flag_is_explained():
+    (tools,) = (action for action in cli._parser()._actions if action.dest == "tool")
+    for name, parser in tools.choices.items():
+        for action in parser._actions:
+            assert action.help or action.choices, f"{name} {action.dest}"
+
+
+def test_help_tells_the_exit_statuses(capsys):
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(["--help"])
+    assert exit_.value.code == 0
+    assert re.findall(r"\b(\d+) [a-z]", capsys.readouterr().out.split("Exit status: ")[1]) == [
+        *("0", "1", "2", "130", "141")
+    ]
 
 
 def test_usage_errors_are_2(capsys):
@@ -112,9 +135,11 @@ def test_encode_between_pipes(model):
 
 def test_a_reader_that_leaves_is_no_error(tmp_path, model):
     text = write(tmp_path / "text", ["the house"] * 200_000)
-    command = f"'{sys.executable}' -m vaswani_plugin encode --model '{model}' '{text}' | head -n 1"
+    command = (
+        f"'{sys.executable}' -m vaswani_plugin encode --model '{model}' '{text}' | head -n 1; echo ${{PIPESTATUS[0]}}"
+    )
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
-    assert result.stdout.replace(" ", "") == "\u2581the\u2581house\n"
+    assert result.stdout.replace(" ", "") == "\u2581the\u2581house\n141\n"
     assert "Error" not in result.stderr
     assert "Traceback" not in result.stderr
 

@@ -12,7 +12,7 @@ DETAILS = (
     "decoder's attention to the source, and attention.html, where layer and head are chosen by mouse or keyboard and "
     "a word shows its links. Without --target, the target is the model's own translation."
 )
-EXAMPLE = 'vaswani attention model "The small house stands in the garden." --output maps   (maps/attention.html)'
+EXAMPLE = 'vaswani attention model "The small house stands in the garden." --output maps  # maps/attention.html'
 
 
 def add_arguments(parser: ArgumentParser) -> None:

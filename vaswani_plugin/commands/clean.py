@@ -13,7 +13,7 @@ DETAILS = (
     "and kept without --fix. What bytes that are not UTF-8 should have been cannot be known, so such pairs are removed "
     "with --fix too."
 )
-EXAMPLE = "vaswani clean --source train.en --target train.de --output clean/train   (clean/train.en, clean/train.de)"
+EXAMPLE = "vaswani clean --source train.en --target train.de --output clean/train  # clean/train.en, clean/train.de"
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -10,7 +10,7 @@ DETAILS = (
     "from what the run has written so far: fairseq-train's log (*.log or logs/*.log), checkpoints, the output of "
     "fairseq-generate and score.json. The page needs no network and no other file."
 )
-EXAMPLE = "vaswani report runs/quickstart   (runs/quickstart/report.html)"
+EXAMPLE = "vaswani report runs/quickstart  # runs/quickstart/report.html"
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -10,7 +10,7 @@ DETAILS = (
     "unchanged. Learned on all files together, or on an even sample of them, always the same, when they are over "
     "300 MB. Takes up to about 2 GB of memory, however large the files are."
 )
-EXAMPLE = "vaswani vocabulary --size 8000 --output joint train.en train.de   (joint.model, joint.dict.txt)"
+EXAMPLE = "vaswani vocabulary --size 8000 --output joint train.en train.de  # joint.model, joint.dict.txt"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
