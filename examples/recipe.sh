@@ -89,8 +89,16 @@ step() {
   say "$name: $(duration $((SECONDS - begun))), $(duration "$SECONDS") in all"
 }
 
-# The steps between clean text and training. They read TEXT, CLEAN, ENCODED, BINARY (folders), MODEL, DICTIONARY,
+# The steps between text and training. They read TEXT, CLEAN, ENCODED, BINARY (folders), MODEL, DICTIONARY,
 # SOURCE_LANG and TARGET_LANG.
+
+# clean_messages SOURCE_LANG TARGET_LANG: they are short, so that a ratio of 1.5, which suits sentences, would drop good
+# ones.
+clean_messages() {
+  rm -rf "$CLEAN"
+  vaswani clean --source "$TEXT/train.$1" --target "$TEXT/train.$2" --output "$CLEAN/train" --max-ratio 3
+}
+
 vocabulary() {
   vaswani vocabulary --size "$1" --output "$WORK/vocabulary" "$CLEAN/train.$SOURCE_LANG" "$CLEAN/train.$TARGET_LANG"
 }
@@ -120,6 +128,42 @@ settle_checkpoints() {
   fi
   mkdir -p "$CHECKPOINTS"
   printf '%s %s\n' "$settings" "$last" >"$CHECKPOINTS/settings"
+}
+
+# Readers of the training's log outlive a signal to the whole group, so that it can still write its last checkpoint.
+deaf() { (trap '' INT TERM; exec "$@"); }
+
+# run_training MAX_UPDATE ARGUMENT...: fairseq-train on BINARY into CHECKPOINTS, where its log of all starts is too.
+run_training() {
+  local last=$1
+  shift
+  fairseq-train "$BINARY" --user-dir "$ROOT/vaswani_plugin" --task vaswani_translation \
+    --criterion vaswani_label_smoothing --lr-scheduler vaswani_inverse_sqrt --optimizer adam --adam-betas '(0.9,0.98)' \
+    --max-update "$last" --save-dir "$CHECKPOINTS" --num-workers 0 --log-format json --log-interval 25 \
+    --log-file "$CHECKPOINTS/train.log" "$@" 2>&1 |
+    deaf tee -a "$LOG" | deaf python "$ROOT/examples/training_progress.py" "$last"
+}
+
+# translate_part PART CHECKPOINT OUTPUT: by the paper's search.
+translate_part() {
+  local total
+  total=$(LC_ALL=C grep -c '' "$TEXT/$1.$SOURCE_LANG")
+  fairseq-generate "$BINARY" --user-dir "$ROOT/vaswani_plugin" --task vaswani_translation --path "$2" --gen-subset "$1" \
+    --bpe sentencepiece --sentencepiece-model "$MODEL" --batch-size 64 2>>"$LOG" |
+    LC_ALL=C awk -v output="$3.tmp" -v total="$total" '{ print >output }
+      /^D-/ && ++done % 200 == 0 { printf "  %d of %d sentences\n", done, total; fflush() }'
+  mv "$3.tmp" "$3"
+}
+
+# score_part PART TRANSLATIONS OUTPUT ARGUMENT...
+score_part() {
+  vaswani score --hypothesis "$2" --reference "$TEXT/$1.$TARGET_LANG" --target-lang "$TARGET_LANG" --json "${@:4}" \
+    >"$3.tmp"
+  mv "$3.tmp" "$3"
+}
+
+report() {
+  vaswani report "$WORK" >>"$LOG"
 }
 
 # take_file FROM TO: a copy, unpacked when FROM is gzip.
@@ -167,4 +211,43 @@ find_part() {
 # existing_file NAME: NAME, or NAME.gz.
 existing_file() {
   if [ -e "$1" ]; then printf '%s' "$1"; elif [ -e "$1.gz" ]; then printf '%s' "$1.gz"; else fail "there is no $1"; fi
+}
+
+# take_text DIGEST: the user's text, unpacked and under the names of the recipe.
+take_text() {
+  local part from language file counts
+  rm -rf "$TEXT"
+  mkdir -p "$TEXT"
+  for part in train valid test; do
+    case $part in train) from=$TRAIN ;; valid) from=$VALID ;; test) from=$TEST ;; esac
+    counts=()
+    for language in "$SOURCE_LANG" "$TARGET_LANG"; do
+      file=$(existing_file "$from.$language")
+      take_file "$file" "$TEXT/$part.$language"
+      # An unfinished last line is a line too, which wc does not count.
+      counts+=("$(LC_ALL=C grep -c '' "$TEXT/$part.$language")")
+    done
+    ((counts[0] == counts[1])) ||
+      fail "$from: $((counts[0])) lines of $SOURCE_LANG but $((counts[1])) of $TARGET_LANG; they must be translations line by line"
+    say "$((counts[0])) pairs from $from"
+  done
+}
+
+# fetch_text DIGEST: the catalogues' text.
+fetch_text() {
+  rm -rf "$TEXT"
+  python "$ROOT/examples/quickstart/catalogues.py" "$TEXT"
+}
+
+# text_step: the step for the text: that of the user in DATA, or the catalogues'. Sets SOURCE_LANG and TARGET_LANG.
+text_step() {
+  if [ -n "${DATA:-}" ]; then
+    DATA=$(absolute "$DATA")
+    [ -d "$DATA" ] || fail "DATA=$DATA is not a folder"
+    find_text "$DATA"
+    step text take_text "$(cat "$TRAIN".* "$VALID".* "$TEST".* | digest)" "$SOURCE_LANG" "$TARGET_LANG"
+  else
+    SOURCE_LANG=en TARGET_LANG=de
+    step text fetch_text "$(cat "$ROOT"/examples/quickstart/catalogues.* | digest)"
+  fi
 }

@@ -74,9 +74,6 @@ if [ -n "$DRY_RUN" ]; then
   exit
 fi
 
-# Readers of the training's log outlive a signal to the whole group, so that it can still write its last checkpoint.
-deaf() { (trap '' INT TERM; exec "$@"); }
-
 # train SETTINGS MAX_UPDATE
 train() {
   settle_checkpoints "$1" "$2"
