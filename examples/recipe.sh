@@ -140,8 +140,7 @@ run_training() {
   fairseq-train "$BINARY" --user-dir "$ROOT/vaswani_plugin" --task vaswani_translation \
     --criterion vaswani_label_smoothing --lr-scheduler vaswani_inverse_sqrt --optimizer adam --adam-betas '(0.9,0.98)' \
     --max-update "$last" --save-dir "$CHECKPOINTS" --num-workers 0 --log-format json --log-interval 25 \
-    --log-file "$CHECKPOINTS/train.log" "$@" 2>&1 |
-    deaf tee -a "$LOG" | deaf python "$ROOT/examples/training_progress.py" "$last"
+    "$@" 2>&1 | deaf tee -a "$LOG" "$CHECKPOINTS/train.log" | deaf python "$ROOT/examples/training_progress.py" "$last"
 }
 
 # translate_part PART CHECKPOINT OUTPUT: by the paper's search.
