@@ -4,11 +4,13 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forked_commands import forked_commands
 
 PLUGIN = Path(__file__).parents[2] / "vaswani_plugin"
 
@@ -107,3 +109,12 @@ def trained(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Run:
     directory = tmp_path_factory.mktemp("trained")
     flags = ("--save-interval-updates", 50, "--no-epoch-checkpoints", "--dropout", 0.1)
     return Run(directory, corpus.train(directory, *flags, updates=200).output)
+
+
+@pytest.fixture(scope="session")
+def recipe_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """An environment of the user's own, whose commands start at once."""
+    venv = tmp_path_factory.mktemp("venv")
+    (venv / "bin").mkdir()
+    with forked_commands(venv / "bin") as environment:
+        yield {"VENV": str(venv), "PATH": environment["PATH"]}

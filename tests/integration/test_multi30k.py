@@ -3,7 +3,7 @@
 import gzip
 import json
 import re
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,6 @@ from conftest import run, write_pairs
 
 RECIPE = Path(__file__).parents[2] / "examples" / "multi30k" / "run.sh"
 STEPS = ["text", "vocabulary", "encode", "binarise", "train", "average", "translate", "score", "report"]
-SMALL = {"DATA": "tok", "WORK": "work", "VENV": sys.prefix, "VOCAB_SIZE": "280", "MAX_UPDATE": "9"}
 
 
 @pytest.fixture(scope="module")
@@ -28,15 +27,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def recipe(folder: Path, status: int = 0, **environment: str) -> str:
-    output = run("bash", RECIPE, cwd=folder, status=status, **{**SMALL, "MAX_TOKENS": "700", **environment}).output
-    assert "Traceback" not in output
-    return output
+@pytest.fixture(scope="module")
+def recipe(folder: Path, recipe_environment: dict[str, str]) -> Callable[..., str]:
+    small = {"DATA": "tok", "WORK": "work", "VOCAB_SIZE": "280", "MAX_UPDATE": "9", "MAX_TOKENS": "700"}
+
+    def start(status: int = 0, where: Path = folder, **environment: str) -> str:
+        settings = {**recipe_environment, **small, **environment}
+        output = run("bash", RECIPE, cwd=where, status=status, **settings).output
+        assert "Traceback" not in output
+        return output
+
+    return start
 
 
 @pytest.fixture(scope="module")
-def first(folder: Path) -> str:
-    return recipe(folder)
+def first(recipe: Callable[..., str]) -> str:
+    return recipe()
 
 
 def test_the_score_is_bleu_of_the_words_as_they_are(folder: Path, first: str) -> None:
@@ -94,8 +100,8 @@ def test_the_average_is_that_of_all_epochs_when_they_are_few(folder: Path, first
     assert int(line[1]) == len(epochs) == len(line[2].split(", "))
 
 
-def test_a_second_run_skips_everything(folder: Path, first: str) -> None:
-    output = recipe(folder)
+def test_a_second_run_skips_everything(recipe: Callable[..., str], first: str) -> None:
+    output = recipe()
     assert re.findall(r"multi30k: (\w+): done before", output) == STEPS
 
 
@@ -109,17 +115,19 @@ def test_a_second_run_skips_everything(folder: Path, first: str) -> None:
         ({"PRECISION": "int8"}, "PRECISION=int8 is none of float32, bfloat16 and float16"),
     ],
 )
-def test_mistakes_end_in_a_sentence(folder: Path, environment: dict[str, str], message: str) -> None:
-    output = recipe(folder, status=1, **{"WORK": "mistakes", **environment})
+def test_mistakes_end_in_a_sentence(
+    folder: Path, recipe: Callable[..., str], environment: dict[str, str], message: str
+) -> None:
+    output = recipe(status=1, **{"WORK": "mistakes", **environment})
     assert message in output
     # Before the environment is looked at.
     assert len(output.strip().split("\n")) == 1
     assert not (folder / "mistakes").exists()
 
 
-def test_sides_of_unequal_length_stop_the_first_step(folder: Path, tmp_path: Path) -> None:
+def test_sides_of_unequal_length_stop_the_first_step(folder: Path, recipe: Callable[..., str], tmp_path: Path) -> None:
     for file in (folder / "tok").iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     (tmp_path / "val.lc.norm.tok.de.gz").write_bytes(gzip.compress(b"w1"))
-    output = recipe(tmp_path, status=1, DATA=".")
+    output = recipe(status=1, where=tmp_path, DATA=".")
     assert "val.lc.norm.tok: 12 lines of en but 1 of de" in output
