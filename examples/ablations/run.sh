@@ -14,7 +14,7 @@ RECIPE=ablations
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
 VOCAB_SIZE=${VOCAB_SIZE:-2000}
-MAX_UPDATE=${MAX_UPDATE:-700}
+MAX_UPDATE=${MAX_UPDATE:-600}
 read -ra NAMES <<<"${ROWS:-}"
 read -ra SEED_LIST <<<"${SEEDS-1 2}"
 # Peak rate of the paper's schedule: LR_FACTOR / sqrt(d_model * WARMUP).

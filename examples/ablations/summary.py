@@ -139,7 +139,6 @@ def draw(result: dict[str, Any], path: Path) -> None:
         spread = [change(run[measure], middle) for run in base["runs"]]
         axis.axvspan(min(spread), max(spread), color="C0", alpha=0.15)
         axis.axvline(0, color="grey", linewidth=0.8)
-        axis.set_xscale("symlog", linthresh=5 if measure == "perplexity" else 1)
         axis.set_xlabel("perplexity, % more than base" if measure == "perplexity" else "BLEU, points more than base")
         axis.grid(axis="x", alpha=0.3)
     axes[0].set_yticks(range(len(rows)), [f"{entry['row']}  {entry['setting']}" for entry in rows], fontsize=8)
