@@ -165,6 +165,17 @@ report() {
   vaswani report "$WORK" >>"$LOG"
 }
 
+# show_result KIND NAME: five translations, and the BLEU of this kind in score.json.
+show_result() {
+  say "five sentences of the test set:"
+  python "$ROOT/examples/samples.py" "$TEXT/test.$SOURCE_LANG" "$TEXT/test.$TARGET_LANG" "$WORK/generate.txt"
+  python - "$WORK/score.json" "$1" "$2" <<'PYTHON'
+import json, sys
+bleu = json.load(open(sys.argv[1]))[sys.argv[2]]
+print(f"{sys.argv[3]} {bleu['score']:.2f}  ({bleu['signature']})")
+PYTHON
+}
+
 # take_file FROM TO: a copy, unpacked when FROM is gzip.
 take_file() {
   if [ "$(head -c 2 "$1" | od -An -tx1 | tr -d ' ')" = 1f8b ]; then gzip -dc <"$1" >"$2"; else cat "$1" >"$2"; fi

@@ -68,5 +68,5 @@ while IFS=$'\t' read -r -u 3 NAME WORDS; do
   done
 done 3<<<"$PLAN"
 
-python examples/ablations/summary.py "$WORK" --seeds "${SEED_LIST[@]}" --rows "${NAMES[@]}"
+python examples/ablations/results.py "$WORK" --seeds "${SEED_LIST[@]}" --rows "${NAMES[@]}"
 say "$WORK/score.json, ablations.txt and ablations.png beside it, $(duration "$SECONDS") in all"

@@ -66,11 +66,5 @@ step translate translate
 step score score
 step report report
 
-say "five sentences of the test set:"
-python examples/samples.py "$TEXT/test.$SOURCE_LANG" "$TEXT/test.$TARGET_LANG" "$WORK/generate.txt"
-python - "$WORK/score.json" <<'PYTHON'
-import json, sys
-bleu = json.load(open(sys.argv[1]))["sacrebleu"]
-print(f"BLEU {bleu['score']:.2f}  ({bleu['signature']})")
-PYTHON
+show_result sacrebleu BLEU
 say "score in $WORK/score.json, curves and more in $WORK/report.html, model in $WORK/averaged.pt, $(duration "$SECONDS") in all"

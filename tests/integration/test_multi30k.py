@@ -55,7 +55,7 @@ def test_the_score_is_bleu_of_the_words_as_they_are(folder: Path, first: str) ->
     expected = sacrebleu.corpus_bleu([ours[i] for i in range(10)], [references], tokenize="none", force=True)
     assert score["score"] == pytest.approx(expected.score)
     assert score["ref_len"] == sum(len(line.split()) for line in references)
-    assert f"BLEU {score['score']:.2f}, tokenised and lower-cased" in first
+    assert f"BLEU, tokenised and lower-cased, {score['score']:.2f}  (" in first
     # The published number belongs to its test set.
     assert "41.02" not in first
     assert (folder / "work" / "report.html").is_file()

@@ -14,11 +14,11 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "ablations"
 def example():
     sys.path.insert(0, str(EXAMPLE))
     try:
+        import results
         import rows
-        import summary
     finally:
         sys.path.remove(str(EXAMPLE))
-    return rows, summary
+    return rows, results
 
 
 def test_rows_change_what_the_paper_changes_by_the_same_ratio(example) -> None:
@@ -51,9 +51,9 @@ def test_the_rows_chosen_keep_the_papers_order_and_need_the_base(example) -> Non
 
 
 def compared(example, **values):
-    rows, summary = example
+    rows, results = example
     runs = {name: [{"updates": 9, "perplexity": p, "bleu": b} for p, b in each] for name, each in values.items()}
-    return summary.compare(runs, rows.chosen(list(values)))
+    return results.compare(runs, rows.chosen(list(values)))
 
 
 def test_changes_against_the_base_beside_the_papers(example) -> None:
@@ -77,9 +77,9 @@ def test_one_seed_has_no_spread(example) -> None:
 
 
 def test_only_rows_that_moved_in_both_are_counted(example) -> None:
-    _, summary = example
+    _, results = example
     table = compared(example, base=[(10, 20)], A1=[(11, 21)], C7=[(11, 20.5)], D4=[(12, 20)], E=[(9, 20)])
     # Perplexity: A1 and D4 worse in both, C7 better in the paper alone, E has not moved in the paper.
-    assert summary.agreement(table, "perplexity") == (2, 3)
+    assert results.agreement(table, "perplexity") == (2, 3)
     # BLEU: A1 worse in the paper alone, C7 better in both, D4 and E have not moved here.
-    assert summary.agreement(table, "bleu") == (1, 2)
+    assert results.agreement(table, "bleu") == (1, 2)

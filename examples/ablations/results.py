@@ -1,6 +1,6 @@
 """Collects the rows that run.sh has trained beside the paper's: score.json, ablations.txt, ablations.png.
 
-Usage: python summary.py WORK --seeds SEED... [--rows NAME...]
+Usage: python results.py WORK --seeds SEED... [--rows NAME...]
 """
 
 import argparse
