@@ -16,7 +16,7 @@ EDITS = [
             assert (
                 last_optim["optimizer_name"] == self.optimizer.__class__.__name__
             ), f"Optimizer does not match; please reset the optimizer (--reset-optimizer). {last_optim['optimizer_name']} vs {self.optimizer.__class__.__name__}"
-""",
+""",  # noqa: E501
             """\
             for part, used in (
                 ("criterion", self.get_criterion()),

@@ -166,8 +166,8 @@ def test_another_architecture(stopped: Stopped, tmp_path: Path, flags: "list[Any
     [
         (
             ["--criterion", "cross_entropy"],
-            "was trained with the criterion VaswaniLabelSmoothingCriterion, but this run has CrossEntropyCriterion: give the "
-            "former one as --criterion, or add --reset-optimizer",
+            "was trained with the criterion VaswaniLabelSmoothingCriterion, but this run has CrossEntropyCriterion: "
+            "give the former one as --criterion, or add --reset-optimizer",
         ),
         (
             ["--optimizer", "nag"],
