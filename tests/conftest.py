@@ -1,4 +1,8 @@
-"""Tests that take minutes run on request only."""
+"""What holds for all tests: those that take minutes run on request only; none sees what another has set."""
+
+import logging
+import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -15,3 +19,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: "list[pytest.Ite
     for item in items:
         if "long" in item.keywords:
             item.add_marker(pytest.mark.skip(reason=LONG))
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    # A shell's background job ignores interrupts, and so would the commands whose interruption is tested.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_before() -> "Iterator[None]":
+    """Commands that run in the tests' own process silence the progress of fairseq and of this package."""
+    loggers = [logging.getLogger(name) for name in ("fairseq", "vaswani_plugin")]
+    levels = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, levels):
+        logger.setLevel(level)

@@ -55,7 +55,7 @@ def run(tmp_path: Path) -> Path:
     (run / "plan.json").write_text(json.dumps(plan))
     state = {
         "cfg": {"model": SIZES},
-        "model": {},
+        "model": {"weight": torch.zeros(1)},
         "extra_state": {"previous_training_time": float(SECONDS)},
         "optimizer_history": [{"num_updates": UPDATES}],
     }

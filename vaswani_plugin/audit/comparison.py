@@ -132,7 +132,7 @@ def audit_subject(words: Sequence[str]) -> Audit:
     state = read_checkpoint(checkpoint, weights=False)
     config = Configuration(str(checkpoint), state.get("cfg") or state.get("args"))
     is_result = not path.is_dir() or checkpoint.name == "averaged.pt"
-    return audit(config, read_progress(str(checkpoint), state, averaged=is_result))
+    return audit(config, read_progress(state, averaged=is_result))
 
 
 def _checkpoint_of(folder: Path) -> Path:

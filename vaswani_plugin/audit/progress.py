@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from vaswani_plugin.checkpoints.reading import num_updates
-from vaswani_plugin.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -24,24 +23,17 @@ class Progress:
     averaged: Optional[int] = None
 
 
-def read_progress(origin: str, state: Mapping[str, Any], averaged: bool) -> Progress:
+def read_progress(state: Mapping[str, Any], averaged: bool) -> Progress:
     """From what fairseq saved.
 
     Args:
-        origin: what an error names.
         averaged: whether the weights are for translating, so that it matters of how many checkpoints they are.
     """
     extra = state.get("extra_state")
     extra = extra if isinstance(extra, Mapping) else {}
     sources = extra.get("averaged")
-    try:
-        updates = num_updates(dict(state))
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-        raise UserError(
-            f"{origin}: its optimizer_history does not say after which update it was written: it is not fairseq's"
-        ) from error
     return Progress(
-        updates=updates,
+        updates=num_updates(dict(state)),
         source_tokens=_mean(extra, "src_wpb"),
         target_tokens=_mean(extra, "wpb"),
         averaged=(len(sources) if isinstance(sources, list) else 1) if averaged else None,
