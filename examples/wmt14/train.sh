@@ -68,6 +68,7 @@ COMMAND+=("$BINARY" --user-dir "$ROOT/vaswani_plugin" --task vaswani_translation
   --max-update "$MAX_UPDATE" --seed "$SEED" "${BATCHES[@]}"
   --save-dir "$CHECKPOINTS" --save-interval-updates "$SAVE_EVERY" --keep-interval-updates "$AVERAGED" --no-epoch-checkpoints
   --tensorboard-logdir "$RUN/tensorboard" --log-format json --log-interval "$LOG_EVERY")
+[ -z "${WANDB_PROJECT:-}" ] || COMMAND+=(--wandb-project "$WANDB_PROJECT")
 if [ -n "$DRY_RUN" ]; then
   printf '%q ' "${COMMAND[@]}"
   echo

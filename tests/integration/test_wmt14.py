@@ -160,6 +160,15 @@ def test_the_whole_training_is_not_begun_on_a_cpu(german: Recipe, prepared: str)
     assert "there is no GPU here, and 300000 updates of vaswani_big would take a CPU weeks" in refused
 
 
+def test_weights_and_biases_on_request(german: Recipe, prepared: str) -> None:
+    plain, logged = (
+        shlex.split(german.run("train.sh", "base", "--dry-run", WANDB_PROJECT=project).stdout)
+        for project in ("", "paper runs")
+    )
+    assert "--tensorboard-logdir" in plain
+    assert logged == [*plain, "--wandb-project", "paper runs"]
+
+
 def test_slurm_starts_a_torchrun_on_each_machine(german: Recipe, prepared: str, tmp_path: Path) -> None:
     scontrol = tmp_path / "scontrol"
     scontrol.write_text('#!/bin/sh\n[ "$1 $2 $3" = "show hostnames node[7-8]" ] && printf "node7\\nnode8\\n"\n')
