@@ -26,11 +26,14 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def _restore_logs() -> None:
+    for name in ("fairseq", "vaswani_plugin"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
+
+
 @pytest.fixture(autouse=True)
 def _logs_as_before() -> "Iterator[None]":
     """Commands that run in the tests' own process silence the progress of fairseq and of this package."""
-    loggers = [logging.getLogger(name) for name in ("fairseq", "vaswani_plugin")]
-    levels = [logger.level for logger in loggers]
+    _restore_logs()  # a fixture of the module or session may have run such a command
     yield
-    for logger, level in zip(loggers, levels):
-        logger.setLevel(level)
+    _restore_logs()
