@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pages
 import pytest
 from conftest import PLUGIN, Corpus, Run, run
 from small_run import make_run, sentences, translation
@@ -104,27 +103,6 @@ def test_a_folder_that_is_no_model_is_told(tmp_path: Path, capsys: Any) -> None:
     error = capsys.readouterr().err
     assert "model.pt" in error
     assert error.count("\n") == 1
-
-
-def python_blocks(page: str) -> str:
-    return "\n".join(re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
-
-
-@pytest.mark.parametrize("page", ["python.md", "export.md"])
-def test_pages(page: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    """Commands of fairseq and of other pages' tests are run there; here those of the plugin, and the Python."""
-    if page == "export.md":
-        pytest.importorskip("ctranslate2")
-        pytest.importorskip("safetensors")
-    monkeypatch.chdir(folder)
-    text = (DOCS / page).read_text("utf-8")
-    listed = [command.line.split() for command in pages.commands(text) if command.line.startswith("vaswani ")]
-    for words in listed:
-        if "<" not in words and not Path(words[-1]).exists():
-            assert cli.main(words[1:]) == 0
-    assert (folder / "model" / "model.pt").exists()
-    exec(compile(python_blocks(text), page, "exec"), {})  # noqa: S102
-    assert len(capsys.readouterr().out.split("\n")) > 3
 
 
 def test_limits_in_the_pages_are_the_codes() -> None:

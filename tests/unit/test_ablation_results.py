@@ -1,9 +1,9 @@
 """Table 3 in small: the rows' ratios, and how changes are compared with the paper's."""
 
-import sys
 from pathlib import Path
 
 import pytest
+from example_scripts import load
 
 from vaswani_plugin.models.architectures import ARCHITECTURES
 
@@ -12,13 +12,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "ablations"
 
 @pytest.fixture(scope="module")
 def example():
-    sys.path.insert(0, str(EXAMPLE))
-    try:
-        import results
-        import rows
-    finally:
-        sys.path.remove(str(EXAMPLE))
-    return rows, results
+    return load("ablations", "rows"), load("ablations", "results")
 
 
 def test_rows_change_what_the_paper_changes_by_the_same_ratio(example) -> None:

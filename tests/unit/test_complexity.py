@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from example_scripts import load
 from torch.utils.flop_counter import FlopCounterMode
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "complexity"
@@ -16,13 +17,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "complexity"
 
 @pytest.fixture(scope="module")
 def example():
-    sys.path.insert(0, str(EXAMPLE))
-    try:
-        import measure
-        import summary
-    finally:
-        sys.path.remove(str(EXAMPLE))
-    return measure, summary
+    return load("complexity", "measure"), load("complexity", "summary")
 
 
 def curve(of, lengths=(64, 128, 256, 512, 1024)):

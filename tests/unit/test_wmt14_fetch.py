@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 from archive_server import serving, sums
-from wmt14_scripts import load
+from example_scripts import load
 
-fetch, mirror, archives = load("fetch"), load("mirror"), load("archives")
+fetch, mirror, archives = load("wmt14", "fetch"), load("wmt14", "mirror"), load("wmt14", "archives")
 KEYS = ["wmt13/training-parallel-europarl-v7.tgz", "wmt14/dev.tgz"]
 CONTENT = {"training-parallel-europarl-v7.tgz": bytes(range(256)) * 2000, "dev.tgz": b"development " * 5000}
 

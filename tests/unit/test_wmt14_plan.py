@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from wmt14_scripts import load
+from example_scripts import load
 
-plan = load("plan")
+plan = load("wmt14", "plan")
 
 
 def text(pairs: int, longest: int = 60) -> "plan.Text":

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import sacrebleu
 import torch
-from wmt14_scripts import load
+from example_scripts import load
 
-report = load("report")
+report = load("wmt14", "report")
 REFERENCE = [
     "Das ist ein „gutes“ Haus-Boot .",
     "Der Hund sieht das alte Pferd am Fenster.",

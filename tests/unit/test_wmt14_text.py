@@ -7,11 +7,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from wmt14_scripts import load
+from example_scripts import load
 
 from vaswani_plugin.errors import UserError
 
-assemble, sgm = load("assemble"), load("sgm")
+assemble, sgm = load("wmt14", "assemble"), load("wmt14", "sgm")
 NEWS = "training/news-commentary-v9.de-en."
 DEV, TEST = "dev/newstest2013", "test-full/newstest2014-deen"
 
