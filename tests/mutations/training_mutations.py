@@ -10,6 +10,7 @@ _SCHEDULE = "optim/inverse_sqrt.py"
 
 _TEST_CHECKPOINTS = "unit/test_checkpoints.py"
 _TEST_CRITERION = "unit/test_label_smoothing.py"
+_TEST_COUNTS = "unit/test_label_smoothing_log.py"
 _TEST_PROJECTED = "unit/test_projected_loss.py"
 _TEST_MATCH = "unit/test_checkpoint_match.py"
 _TEST_SCHEDULE = "unit/test_schedule.py"
@@ -56,21 +57,21 @@ TRAINING = [
         _CRITERION,
         'total("nll_loss") / max(num_tokens, 1) / math.log(2)',
         'total("nll_loss") / max(num_tokens, 1)',
-        _TEST_CRITERION,
+        _TEST_COUNTS,
     ),
     Mutation(
         "loss in nats",
         _CRITERION,
         'total("loss") / max(sample_size, 1) / math.log(2)',
         'total("loss") / max(sample_size, 1)',
-        _TEST_CRITERION,
+        _TEST_COUNTS,
     ),
     Mutation(
         "ignored prefix counted in the denominator",
         _CRITERION,
         "num_tokens = int(is_token_BT.sum())",
         'num_tokens = sample["ntokens"]',
-        _TEST_CRITERION,
+        _TEST_COUNTS,
     ),
     Mutation(
         "padding counted as right",
@@ -84,14 +85,14 @@ TRAINING = [
         _CRITERION,
         "is_token_BT.cumsum(dim=1) > self.ignore_prefix_size",
         "is_token_BT.new_ones(is_token_BT.shape).cumsum(dim=1) > self.ignore_prefix_size",
-        _TEST_CRITERION,
+        _TEST_COUNTS,
     ),
     Mutation(
         "sentences without counted tokens in the mean",
         _CRITERION,
         "int(is_token_BT.any(dim=1).sum()) if self.sentence_avg",
         "num_sentences if self.sentence_avg",
-        _TEST_CRITERION,
+        _TEST_COUNTS,
     ),
     Mutation(
         "ids that the model ruled out get a share",
@@ -112,7 +113,7 @@ TRAINING = [
         _CRITERION,
         'sample["net_input"]["src_lengths"].sum()',
         'len(sample["net_input"]["src_lengths"])',
-        _TEST_CRITERION,
+        _TEST_COUNTS,
     ),
     # the same loss without the matrix of logits
     Mutation(
