@@ -78,7 +78,7 @@ TRAINING = [
         _CRITERION,
         "(log_probabilities_BTV.argmax(2).eq(target_BT) & is_token_BT)",
         "log_probabilities_BTV.argmax(2).eq(target_BT)",
-        _TEST_CRITERION,
+        _TEST_COUNTS,
     ),
     Mutation(
         "ignored prefix counted in columns, not in tokens",
