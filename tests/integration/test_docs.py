@@ -15,12 +15,12 @@ import pages
 import pytest
 import torch
 from conftest import write_pairs
-from forked_commands import forked_commands
 
 ROOT = Path(__file__).parents[2]
 
 
-DOCS = sorted((ROOT / "docs").rglob("*.md"))
+# A page of results alone has no commands to run.
+DOCS = sorted(path for path in (ROOT / "docs").rglob("*.md") if pages.commands(path.read_text("utf-8")))
 
 
 TRAINING = (
@@ -240,9 +240,8 @@ PAGES = {
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[dict[str, str]]":
-    with forked_commands(tmp_path_factory.mktemp("commands")) as environment:
-        yield {**environment, "OWN_TEXT": str(tmp_path_factory.mktemp("own") / "text")}
+def environment(commands_at_once: "dict[str, str]", tmp_path_factory: pytest.TempPathFactory) -> "dict[str, str]":
+    return {**commands_at_once, "OWN_TEXT": str(tmp_path_factory.mktemp("own") / "text")}
 
 
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
