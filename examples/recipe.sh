@@ -110,24 +110,27 @@ encode() {
 }
 
 binarise() {
-  rm -rf "$BINARY"
+  rm -rf "$BINARY" "$BINARY.tmp"
   fairseq-preprocess --source-lang "$SOURCE_LANG" --target-lang "$TARGET_LANG" --srcdict "$DICTIONARY" \
     --joined-dictionary --trainpref "$ENCODED/train" --validpref "$ENCODED/valid" --testpref "$ENCODED/test" \
-    --destdir "$BINARY" --workers "$(cores)" >>"$LOG" 2>&1
+    --destdir "$BINARY.tmp" --workers "$(cores)" >>"$LOG" 2>&1
+  mv "$BINARY.tmp" "$BINARY"
 }
 
 # settle_checkpoints SETTINGS MAX_UPDATE: training goes on from the last checkpoint of the same settings, also after a
-# smaller MAX_UPDATE; checkpoints of other settings are put aside.
+# smaller MAX_UPDATE; checkpoints of other settings are put aside. Killed anywhere, it does the same the next time: a
+# folder without settings is empty, and there is never half a line of them.
 settle_checkpoints() {
   local settings=$1 last=$2 before=
   if [ -e "$CHECKPOINTS/settings" ]; then before=$(<"$CHECKPOINTS/settings"); fi
-  if [ -d "$CHECKPOINTS" ] && { [ "${before% *}" != "$settings" ] || ((${before##* } > last)); }; then
+  if [ -n "$(ls -A "$CHECKPOINTS" 2>/dev/null)" ] && { [ "${before% *}" != "$settings" ] || ((${before##* } > last)); }; then
     say "the settings have changed: the earlier checkpoints are now in $CHECKPOINTS.before"
     rm -rf "$CHECKPOINTS.before"
     mv "$CHECKPOINTS" "$CHECKPOINTS.before"
   fi
   mkdir -p "$CHECKPOINTS"
-  printf '%s %s\n' "$settings" "$last" >"$CHECKPOINTS/settings"
+  printf '%s %s\n' "$settings" "$last" >"$CHECKPOINTS.settings.tmp"
+  mv "$CHECKPOINTS.settings.tmp" "$CHECKPOINTS/settings"
 }
 
 # Readers of the training's log outlive a signal to the whole group, so that it can still write its last checkpoint.
@@ -137,6 +140,8 @@ deaf() { (trap '' INT TERM; exec "$@"); }
 run_training() {
   local last=$1
   shift
+  # A line that a kill has cut off must not swallow the first one of this start.
+  if [ -n "$(tail -c 1 "$CHECKPOINTS/train.log" 2>/dev/null)" ]; then echo >>"$CHECKPOINTS/train.log"; fi
   fairseq-train "$BINARY" --user-dir "$ROOT/vaswani_plugin" --task vaswani_translation \
     --criterion vaswani_label_smoothing --lr-scheduler vaswani_inverse_sqrt --optimizer adam --adam-betas '(0.9,0.98)' \
     --max-update "$last" --save-dir "$CHECKPOINTS" --num-workers 0 --log-format json --log-interval 25 \
@@ -226,21 +231,22 @@ existing_file() {
 # take_text DIGEST: the user's text, unpacked and under the names of the recipe.
 take_text() {
   local part from language file counts
-  rm -rf "$TEXT"
-  mkdir -p "$TEXT"
+  rm -rf "$TEXT" "$TEXT.tmp"
+  mkdir -p "$TEXT.tmp"
   for part in train valid test; do
     case $part in train) from=$TRAIN ;; valid) from=$VALID ;; test) from=$TEST ;; esac
     counts=()
     for language in "$SOURCE_LANG" "$TARGET_LANG"; do
       file=$(existing_file "$from.$language")
-      take_file "$file" "$TEXT/$part.$language"
+      take_file "$file" "$TEXT.tmp/$part.$language"
       # An unfinished last line is a line too, which wc does not count.
-      counts+=("$(LC_ALL=C grep -c '' "$TEXT/$part.$language")")
+      counts+=("$(LC_ALL=C grep -c '' "$TEXT.tmp/$part.$language")")
     done
     ((counts[0] == counts[1])) ||
       fail "$from: $((counts[0])) lines of $SOURCE_LANG but $((counts[1])) of $TARGET_LANG; they must be translations line by line"
     say "$((counts[0])) pairs from $from"
   done
+  mv "$TEXT.tmp" "$TEXT"
 }
 
 # fetch_text DIGEST: the catalogues' text.

@@ -34,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
     except KeyboardInterrupt:
+        print(f"vaswani {options.tool}: interrupted", file=sys.stderr)
         return _INTERRUPTED
     except (ValueError, OSError) as error:
         print(f"vaswani {options.tool}: {_sentence(error)}", file=sys.stderr)

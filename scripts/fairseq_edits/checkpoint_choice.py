@@ -58,6 +58,74 @@ EDITS = [
         ),
     ),
     Edit(
+        "damaged-last",
+        "a checkpoint_last.pt that a copy or a disk had cut off ended the training, though older ones lay beside it",
+        Replace(
+            "fairseq/trainer.py",
+            """\
+                    state = checkpoint_utils.load_checkpoint_to_cpu(
+                        filename, load_on_all_ranks=load_on_all_ranks
+                    )
+""",
+            """\
+                    filename, state = checkpoint_utils.load_to_go_on(
+                        self.cfg.checkpoint,
+                        filename,
+                        self.checkpoint_suffix,
+                        load_on_all_ranks,
+                    )
+""",
+        ),
+        Replace(
+            _CHECKPOINTS,
+            "def check_registered(path, cfg, kinds):\n",
+            """\
+def load_to_go_on(cfg, path, suffix, load_on_all_ranks):
+    \"\"\"Path and state of the checkpoint that a training goes on from: *path*, but when that is a damaged
+    checkpoint_last.pt of this training's own folder, the one of the most updates among those beside it.\"\"\"
+    try:
+        return path, load_checkpoint_to_cpu(path, load_on_all_ranks=load_on_all_ranks)
+    except DamagedCheckpoint as error:
+        last = os.path.join(cfg.save_dir, "checkpoint_last{}.pt".format(suffix))
+        if cfg.restore_file != "checkpoint_last.pt" or path != last:
+            raise
+        damage = str(error).rpartition("; ")[0] or str(error)
+
+    def updates(state):
+        return state["optimizer_history"][-1].get("num_updates", 0)
+
+    found = None
+    # of those that a number orders, the newest that can be read
+    for pattern in (r"checkpoint_\\d+_(\\d+){}\\.pt", r"checkpoint(\\d+){}\\.pt", r"checkpoint_best{}\\.pt"):
+        for candidate in checkpoint_paths(cfg.save_dir, pattern.format(re.escape(suffix))):
+            try:
+                state = load_checkpoint_to_cpu(candidate, load_on_all_ranks=load_on_all_ranks)
+            except CheckpointError:
+                continue
+            if found is None or updates(state) > updates(found[1]):
+                found = candidate, state
+            break
+    if found is None:
+        raise DamagedCheckpoint(
+            f"{damage}, and there is no other checkpoint to go on from in {cfg.save_dir}; restore the file, or remove "
+            "it to begin from nothing"
+        )
+    logger.warning(
+        f"{damage}; going on from {found[0]}, the newest one beside it that is whole, after {updates(found[1])} updates"
+    )
+    return found
+
+
+def check_registered(path, cfg, kinds):
+""",
+        ),
+        Replace(
+            _CHECKPOINTS,
+            "from fairseq.safe_load import CheckpointError, safe_load\n",
+            "from fairseq.safe_load import CheckpointError, DamagedCheckpoint, safe_load\n",
+        ),
+    ),
+    Edit(
         "unfit-for-generation",
         "a checkpoint without settings, or with weights of other sizes than the model's, ended in a traceback",
         Replace(
@@ -94,9 +162,11 @@ EDITS = [
             """\
     try:
         state = _upgrade_state_dict(state)
-    except (LookupError, TypeError, AttributeError) as error:
+    except Exception as error:
+        reason = " ".join(str(error).split())
         raise CheckpointError(
-            f"{path} is no whole fairseq checkpoint ({type(error).__name__}: {error}); name one as a training wrote it"
+            f"{path} is no whole fairseq checkpoint ({type(error).__name__}: {reason:.300}); name one as a training "
+            "wrote it"
         ) from error
 """,
         ),

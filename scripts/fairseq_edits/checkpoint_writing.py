@@ -16,6 +16,10 @@ EDITS = [
             """\
         passing = f"{dst_path}.{os.getpid()}.tmp"
         try:
+            # What a killed process of this number left can be another name of a good checkpoint, so that nothing may be
+            # written into it.
+            if os.path.lexists(passing):
+                os.remove(passing)
             try:
                 os.link(src_path, passing)  # takes no time and no space
             except OSError:
@@ -32,8 +36,8 @@ EDITS = [
     ),
     Edit(
         "atomic-save",
-        "a failed attempt left its bytes in front of the next one, a save that failed for good left its .tmp file, and "
-        "a file that was renamed before it reached the disk could be empty after a power cut",
+        "a failed attempt left its bytes in front of the next one, a save that failed or was killed left its .tmp file "
+        "for ever, and a file that was renamed before it reached the disk could be empty after a power cut",
         Cut(
             _UTILS,
             "            # do atomic save\n",
@@ -47,12 +51,13 @@ EDITS = [
                     os.fsync(f.fileno())
                 PathManager.rename(filename + ".tmp", filename)
             except Exception as error:
+                raise UserError(
+                    f"the checkpoint {filename} could not be written: {_reason(error)}; those before it are whole, and "
+                    "the same command goes on from the last of them"
+                ) from error
+            finally:
                 if os.path.lexists(filename + ".tmp"):
                     os.remove(filename + ".tmp")
-                reason = str(error).strip().split("\\n")[0]
-                raise UserError(
-                    f"the checkpoint {filename} could not be written: {reason}"
-                ) from error
 """,
         ),
         Cut(
@@ -72,6 +77,52 @@ def _torch_persistent_save(obj, f):
             f.truncate()
 
 
+def _reason(error):
+    \"\"\"What the system said, which torch puts into words of its own, else the error's first line.\"\"\"
+    cause = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = cause.__cause__ or cause.__context__
+    return str(error).strip().split("\\n")[0] or type(error).__name__
+
+
+def _remove_unfinished(save_dir, suffix):
+    \"\"\"Remove what killed trainings left of checkpoints of this *suffix* that they were writing.\"\"\"
+    name = re.compile(
+        r"checkpoint(\\d*|_\\d+_\\d+|_best|_last|\\.best_\\w+_[\\d.]+)" + re.escape(suffix) + r"\\.pt(\\.\\d+)?\\.tmp"
+    )
+    for path in Path(save_dir).iterdir():
+        if name.fullmatch(path.name):
+            path.unlink(missing_ok=True)
+
+
+""",
+        ),
+        Replace(
+            _UTILS,
+            """\
+    if len(checkpoints) > 0 and trainer.should_save_checkpoint_on_current_rank:
+        trainer.save_checkpoint(checkpoints[0], extra_state)
+""",
+            """\
+    if len(checkpoints) > 0 and trainer.should_save_checkpoint_on_current_rank:
+        _remove_unfinished(cfg.save_dir, suffix)
+        trainer.save_checkpoint(checkpoints[0], extra_state)
+""",
+        ),
+        Replace(
+            _UTILS,
+            """\
+                assert PathManager.copy(
+                    checkpoints[0], cp, overwrite=True
+                ), f"Failed to copy {checkpoints[0]} to {cp}"
+""",
+            """\
+                try:
+                    PathManager.copy(checkpoints[0], cp, overwrite=True)
+                except OSError as error:
+                    raise UserError(f"{checkpoints[0]} was written, but not {cp}: {_reason(error)}") from error
 """,
         ),
         Replace(_UTILS, "import time\nimport traceback\n", "import time\n"),

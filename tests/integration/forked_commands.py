@@ -2,6 +2,8 @@
 
 A server forks for each command; what stands on PATH under the command's name hands it the arguments, the folder, the
 environment and the three streams, and ends with the status that comes back. The plugin itself is imported anew.
+The command is in the process group of what stands on PATH (unless that is in another session, where no process can go),
+so that a signal to the group reaches it as it would reach a command of the usual kind.
 """
 
 import json
@@ -24,13 +26,17 @@ NAMES = (
 
 _CLIENT = """\
 #!{python} -SE
-import json, os, socket, sys
+import json, os, signal, socket, sys
 server = socket.socket(socket.AF_UNIX)
 server.connect({address!r})
 request = {{"name": {name!r}, "arguments": sys.argv[1:], "folder": os.getcwd(), "environment": dict(os.environ)}}
+request["group"] = os.getpgrp()
 socket.send_fds(server, [b" "], [0, 1, 2])
 server.sendall(json.dumps(request).encode())
 server.shutdown(socket.SHUT_WR)
+if server.recv(1) == b"+":  # the group's signals are the command's to answer
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 sys.exit(int(server.recv(8) or 1))
 """
 
@@ -79,8 +85,13 @@ def serve(address: str) -> None:
 
 
 def answer(connection: socket.socket) -> None:
-    _, streams, _, _ = socket.recv_fds(connection, 1, 3)
-    text = b"".join(iter(lambda: connection.recv(65536), b""))
+    try:
+        _, streams, _, _ = socket.recv_fds(connection, 1, 3)
+        text = b"".join(iter(lambda: connection.recv(65536), b""))
+        request = json.loads(text)
+        connection.sendall(b"+" if joined(request.pop("group")) else b"-")
+    except (ValueError, OSError):
+        os._exit(0)  # what asked was killed meanwhile
     status = 1
     try:
         for number, stream in enumerate(streams):
@@ -88,7 +99,7 @@ def answer(connection: socket.socket) -> None:
         # New objects, for what these had found out about the streams that they were made with.
         sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)
         sys.stderr = open(2, "w", errors="backslashreplace", closefd=False, buffering=1)
-        status = call(**json.loads(text))
+        status = call(**request)
     except BaseException:
         traceback.print_exc()
     finally:
@@ -96,6 +107,15 @@ def answer(connection: socket.socket) -> None:
             file.flush()
         connection.sendall(str(status).encode())
         os._exit(0)
+
+
+def joined(group: int) -> bool:
+    """Whether this process could go to the process group."""
+    try:
+        os.setpgid(0, group)
+    except PermissionError:
+        return False
+    return True
 
 
 def call(name: str, arguments: "list[str]", folder: str, environment: "dict[str, str]") -> int:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from vaswani_plugin.checkpoints.reading import num_updates, read_checkpoint
 from vaswani_plugin.errors import UserError
+from vaswani_plugin.unfinished import unfinished
 
 _NAMES = {
     "updates": (re.compile(r"checkpoint_\d+_(\d+)\.pt"), "checkpoint_EPOCH_UPDATE.pt", "--save-interval-updates"),
@@ -157,19 +158,9 @@ def _mean(total: Tensor, count: int, newest: Tensor) -> Tensor:
 
 def _write(state: dict[str, Any], output: Path) -> None:
     """Under the final name only once complete."""
-    output.parent.mkdir(parents=True, exist_ok=True)
-    temporary = output.with_name(f"{output.name}.{os.getpid()}.tmp")
-    try:
+    with unfinished(output) as temporary:
         with open(temporary, "wb") as file:
             torch.save(state, file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, output)
-    except RuntimeError as error:  # what torch makes of a full disk
-        cause = error.__context__ if isinstance(error.__context__, OSError) else None
-        raise UserError(
-            f"{output} could not be written ({cause.strerror if cause else error}): make room on the disk, or give "
-            "another --output"
-        ) from None
-    finally:
-        temporary.unlink(missing_ok=True)

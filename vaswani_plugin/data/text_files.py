@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from vaswani_plugin.errors import UserError
+from vaswani_plugin.unfinished import unfinished
 
 STANDARD_STREAM = "-"
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -36,22 +37,22 @@ def blocks_of_lines(stream: BinaryIO) -> Iterator[list[bytes]]:
 
     A list holds about 1 MiB, so memory stays flat; a last line without ``\n`` counts as a line.
     """
-    unfinished = bytearray()
+    rest = bytearray()
     read = getattr(stream, "read1", stream.read)
     try:
         while block := read(_BLOCK_BYTES):
             head, newline, tail = block.rpartition(b"\n")
             if not newline:
-                unfinished += block
+                rest += block
                 continue
             lines = head.split(b"\n")
-            lines[0] = bytes(unfinished) + lines[0]
+            lines[0] = bytes(rest) + lines[0]
             yield lines
-            unfinished = bytearray(tail)
+            rest = bytearray(tail)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise UserError(f"{stream.name}: the gzip file is damaged or cut off; fetch or make it again") from error
-    if unfinished:
-        yield [bytes(unfinished)]
+    if rest:
+        yield [bytes(rest)]
 
 
 def raw_lines(path: str | Path) -> Iterator[bytes]:
@@ -93,9 +94,9 @@ def replacing(*paths: str | Path) -> Iterator[list[BinaryIO]]:
     file under the final name. Folders that are missing are made. ``-`` is standard output; devices and pipes are
     written directly.
     """
-    renames: list[tuple[Path, Path]] = []
-    streams: list[BinaryIO] = []
-    try:
+    with ExitStack() as names:
+        streams: list[BinaryIO] = []
+        renames: dict[BinaryIO, tuple[Path, Path]] = {}
         with ExitStack() as opened:
             for path in paths:
                 if str(path) == STANDARD_STREAM:
@@ -108,15 +109,14 @@ def replacing(*paths: str | Path) -> Iterator[list[BinaryIO]]:
                 if target.exists() and not target.is_file():
                     streams.append(opened.enter_context(open(target, "wb")))
                     continue
-                target.parent.mkdir(parents=True, exist_ok=True)
-                temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+                temporary = names.enter_context(unfinished(target))
                 streams.append(opened.enter_context(open(temporary, "wb")))
-                renames.append((temporary, target))
+                renames[streams[-1]] = (temporary, target)
             yield streams
             sys.stdout.flush()
+            for stream in renames:
+                stream.flush()
+                os.fsync(stream.fileno())  # a power cut may come between the renaming and the writing
         # All files are complete and closed.
-        for temporary, target in renames:
+        for temporary, target in renames.values():
             os.replace(temporary, target)
-    finally:
-        for temporary, _ in renames:
-            temporary.unlink(missing_ok=True)

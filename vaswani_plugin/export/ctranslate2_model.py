@@ -1,7 +1,6 @@
 """CTranslate2's model of the same network, through its public specification."""
 
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from vaswani_plugin.modules.attention import CrossAttention, SelfAttention
 from vaswani_plugin.modules.feed_forward import FeedForward
 from vaswani_plugin.modules.positional_encoding import LearnedPositions, sinusoids
 from vaswani_plugin.modules.sublayer import EPSILON
+from vaswani_plugin.unfinished import unfinished
 
 
 def export_ctranslate2(model_dir: Path, output: Path) -> None:
@@ -41,14 +41,10 @@ def export_ctranslate2(model_dir: Path, output: Path) -> None:
         spec.register_file(str(model_dir / SEGMENTATION))
     spec.validate()
     spec.optimize()
-    output.parent.mkdir(parents=True, exist_ok=True)
-    temporary = output.with_name(f"{output.name}.{os.getpid()}.tmp")
-    try:
+    with unfinished(output) as temporary:
         temporary.mkdir()
         spec.save(str(temporary))
         temporary.rename(output)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def transformer_spec(model: Any, source: Sequence[str], target: Sequence[str]) -> Any:

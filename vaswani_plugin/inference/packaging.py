@@ -17,7 +17,9 @@ import vaswani_plugin
 from vaswani_plugin.checkpoints.reading import num_updates, read_checkpoint
 from vaswani_plugin.data.segmentation import WORD_START, Segmentation
 from vaswani_plugin.errors import UserError
-from vaswani_plugin.inference.loading import SEGMENTATION, SETTINGS, WEIGHTS, load_translator, silence_fairseq
+from vaswani_plugin.inference.digests import SETTINGS, digests
+from vaswani_plugin.inference.loading import SEGMENTATION, WEIGHTS, load_translator, silence_fairseq
+from vaswani_plugin.unfinished import unfinished
 
 _CHECKPOINTS = ("averaged.pt", "checkpoint_best.pt", "checkpoint_last.pt")
 _FILLER = re.compile(r"madeupword\d{4}")  # fairseq-preprocess --padding-factor
@@ -80,19 +82,18 @@ def package(
     if segmentation is not None:
         config["bpe"] = {"_name": "sentencepiece", "sentencepiece_model": SEGMENTATION}
     without_optimizer = {name: value for name, value in state.items() if name != "last_optimizer_state"}
-    output.parent.mkdir(parents=True, exist_ok=True)
-    temporary = output.with_name(f"{output.name}.{os.getpid()}.tmp")
-    try:
+    with unfinished(output) as temporary:
         temporary.mkdir()
         torch.save(without_optimizer, temporary / WEIGHTS)
         for language in sorted(set(languages)):
             shutil.copyfile(folder / f"dict.{language}.txt", temporary / f"dict.{language}.txt")
         if segmentation is not None:
             shutil.copyfile(segmentation, temporary / SEGMENTATION)
+        contents["sha256"] = digests(
+            temporary, sorted(path.name for path in temporary.iterdir() if path.name != WEIGHTS)
+        )
         (temporary / SETTINGS).write_text(json.dumps(contents, indent=2, ensure_ascii=False) + "\n", "utf-8")
         temporary.rename(output)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
     return contents
 
 
