@@ -13,6 +13,19 @@ import pytest
 from forked_commands import forked_commands
 
 PLUGIN = Path(__file__).parents[2] / "vaswani_plugin"
+# What the forked commands need, while they can be run.
+_at_once: dict[str, str] = {}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_at_once(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[dict[str, str]]":
+    """The environment of a user whose commands start at once; ``VENV`` has it for the recipes."""
+    venv = tmp_path_factory.mktemp("venv")
+    (venv / "bin").mkdir()
+    with forked_commands(venv / "bin") as environment:
+        _at_once.update(environment)
+        yield {**environment, "VENV": str(venv)}
+        _at_once.clear()
 
 
 @dataclass
@@ -25,10 +38,14 @@ class Result:
         return self.output.strip().split("\n")[-1]
 
 
-def run(*command: Any, status: int = 0, stdin: str = "", cwd: "Path | None" = None, **environment: str) -> Result:
-    """Run a command of this environment; anything but the expected exit status fails the test with its output."""
-    bin_directory = Path(sys.executable).parent
-    paths = {"PATH": f"{bin_directory}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+def run(
+    *command: Any, status: int = 0, stdin: str = "", cwd: "Path | None" = None, installed: bool = False, **environment: str
+) -> Result:
+    """Run a command of this environment; anything but the expected exit status fails the test with its output.
+
+    ``installed`` takes the scripts as pip installed them, where the start itself is looked at; it costs seconds.
+    """
+    paths = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [str(word) for word in command],
         input=stdin,
@@ -36,7 +53,7 @@ def run(*command: Any, status: int = 0, stdin: str = "", cwd: "Path | None" = No
         stderr=subprocess.STDOUT,
         text=True,
         cwd=cwd,
-        env={**os.environ, **paths, **environment},
+        env={**os.environ, **(paths if installed else _at_once), **environment},
         timeout=300,
         check=False,
     )
@@ -110,11 +127,3 @@ def trained(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Run:
     flags = ("--save-interval-updates", 50, "--no-epoch-checkpoints", "--dropout", 0.1)
     return Run(directory, corpus.train(directory, *flags, updates=200).output)
 
-
-@pytest.fixture(scope="session")
-def recipe_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """An environment of the user's own, whose commands start at once."""
-    venv = tmp_path_factory.mktemp("venv")
-    (venv / "bin").mkdir()
-    with forked_commands(venv / "bin") as environment:
-        yield {"VENV": str(venv), "PATH": environment["PATH"]}

@@ -21,11 +21,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def recipe(folder: Path, recipe_environment: dict[str, str]) -> Callable[..., str]:
+def recipe(folder: Path, commands_at_once: dict[str, str]) -> Callable[..., str]:
     small = {"DATA": "data", "WORK": "work", "VOCAB_SIZE": "280", "MAX_UPDATE": "4", "SEEDS": "1"}
 
     def start(rows: str, status: int = 0, **environment: str) -> str:
-        settings = {**recipe_environment, **small, "ROWS": rows, **environment}
+        settings = {**commands_at_once, **small, "ROWS": rows, **environment}
         output = run("bash", RECIPE, cwd=folder, status=status, **settings).output
         assert "Traceback" not in output
         return output

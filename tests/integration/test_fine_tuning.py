@@ -13,7 +13,6 @@ import pytest
 import reference
 import torch
 from conftest import PLUGIN, Corpus
-from forked_commands import forked_commands
 
 from vaswani_plugin.checkpoints.reading import read_checkpoint
 
@@ -84,14 +83,13 @@ class Stopped:
 
 
 @pytest.fixture(scope="module")
-def stopped(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Stopped]":
-    with forked_commands(tmp_path_factory.mktemp("commands")) as environment:
-        run = Stopped(corpus, tmp_path_factory.mktemp("stopped") / "run", environment)
-        run.train("--save-dir", run.directory, "--max-update", 8)
-        state = torch.load(run.directory / "checkpoint_last.pt", weights_only=True)
-        state["extra_state"]["best"] = BEST
-        torch.save(state, run.directory / "checkpoint_last.pt")
-        yield run
+def stopped(corpus: Corpus, commands_at_once: "dict[str, str]", tmp_path_factory: pytest.TempPathFactory) -> Stopped:
+    run = Stopped(corpus, tmp_path_factory.mktemp("stopped") / "run", commands_at_once)
+    run.train("--save-dir", run.directory, "--max-update", 8)
+    state = torch.load(run.directory / "checkpoint_last.pt", weights_only=True)
+    state["extra_state"]["best"] = BEST
+    torch.save(state, run.directory / "checkpoint_last.pt")
+    return run
 
 
 def rows() -> "list[list[str]]":

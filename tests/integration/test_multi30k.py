@@ -28,11 +28,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def recipe(folder: Path, recipe_environment: dict[str, str]) -> Callable[..., str]:
+def recipe(folder: Path, commands_at_once: dict[str, str]) -> Callable[..., str]:
     small = {"DATA": "tok", "WORK": "work", "VOCAB_SIZE": "280", "MAX_UPDATE": "9", "MAX_TOKENS": "700"}
 
     def start(status: int = 0, where: Path = folder, **environment: str) -> str:
-        settings = {**recipe_environment, **small, **environment}
+        settings = {**commands_at_once, **small, **environment}
         output = run("bash", RECIPE, cwd=where, status=status, **settings).output
         assert "Traceback" not in output
         return output

@@ -40,7 +40,7 @@ def test_own_text_in_five_commands(tmp_path: Path) -> None:
     for written, smaller in SMALLER.items():
         assert text.count(written) == 1, f"README no longer has {written}"
         text = text.replace(written, smaller)
-    output = run("bash", "-euo", "pipefail", "-c", text, cwd=tmp_path).output
+    output = run("bash", "-euo", "pipefail", "-c", text, cwd=tmp_path, installed=True).output
     assert re.search(r"sacrebleu\s+\d+\.\d+", output)
     averaging = "vaswani average checkpoints --last 5 --output averaged.pt"
     assert averaging in README
@@ -53,7 +53,7 @@ def test_existing_environment() -> None:
     build, install, imported = commands("In an existing fairseq environment")
     assert build == 'pip install "$(python scripts/build_fairseq.py)"'
     assert install == "pip install ."
-    run("bash", "-c", imported, cwd=ROOT)
+    run("bash", "-c", imported, cwd=ROOT, installed=True)
 
 
 @pytest.mark.parametrize("line", [line for line in README.split("\n") if line.startswith("| ") and ".py`" in line])

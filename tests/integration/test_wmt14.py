@@ -20,8 +20,9 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def german(mirror: Path, tmp_path_factory: pytest.TempPathFactory) -> Recipe:
-    return Recipe("wmt14_en_de", tmp_path_factory.mktemp("english german") / "work", str(mirror))
+def german(mirror: Path, commands_at_once: "dict[str, str]", tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    work = tmp_path_factory.mktemp("english german") / "work"
+    return Recipe("wmt14_en_de", work, str(mirror), commands_at_once)
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +175,7 @@ def test_slurm_starts_a_torchrun_on_each_machine(german: Recipe, prepared: str, 
     scontrol.write_text('#!/bin/sh\n[ "$1 $2 $3" = "show hostnames node[7-8]" ] && printf "node7\\nnode8\\n"\n')
     scontrol.chmod(0o755)
     slurm = {"SLURM_STEP_NUM_NODES": "2", "SLURM_STEP_NUM_TASKS": "2", "SLURM_NODEID": "1"}
-    slurm |= {"SLURM_STEP_NODELIST": "node[7-8]", "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    slurm |= {"SLURM_STEP_NODELIST": "node[7-8]", "PATH": f"{tmp_path}{os.pathsep}{german.environment['PATH']}"}
     words = shlex.split(german.run("train.sh", "base", "--dry-run", **slurm).stdout)
     devices = str(max(torch.cuda.device_count(), 1))
     options = ["--nnodes", "2", "--node_rank", "1", "--nproc_per_node", devices, "--master_addr", "node7"]

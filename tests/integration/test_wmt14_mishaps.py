@@ -13,12 +13,12 @@ from archive_server import serving
 from wmt14_recipe import PREPARE, Recipe, steps
 
 
-def test_french_from_a_server_after_an_interruption(tmp_path: Path) -> None:
+def test_french_from_a_server_after_an_interruption(commands_at_once: "dict[str, str]", tmp_path: Path) -> None:
     """Years' folders, an interruption in the middle of a file, UN's and giga-fren's layouts, a lone CR in a line."""
     years = wmt14_mirror.build(tmp_path / "years", years=True)
     files = {str(path.relative_to(years)): path.read_bytes() for path in years.rglob("*") if path.is_file()}
     with serving(files) as server:
-        recipe = Recipe("wmt14_en_fr", tmp_path / "work", server.address)
+        recipe = Recipe("wmt14_en_fr", tmp_path / "work", server.address, commands_at_once)
         server.stands_still_after = 2000
         command, settings = recipe.command("prepare.sh")
         part = recipe.work / "archives" / "wmt13" / "training-parallel-europarl-v7.tgz.part"
@@ -49,12 +49,14 @@ def test_french_from_a_server_after_an_interruption(tmp_path: Path) -> None:
     assert recipe.lines("text/train.en")[-len(giga) :] == giga
 
 
-def test_a_wrong_archive_stops_prepare_and_the_right_one_goes_on(tmp_path: Path) -> None:
+def test_a_wrong_archive_stops_prepare_and_the_right_one_goes_on(
+    commands_at_once: "dict[str, str]", tmp_path: Path
+) -> None:
     copy = tmp_path / "mirror"
     wmt14_mirror.build(copy)
     whole = (copy / "dev.tgz").read_bytes()
     (copy / "dev.tgz").write_bytes(whole[: len(whole) // 2])
-    recipe = Recipe("wmt14_en_de", tmp_path / "work", str(copy))
+    recipe = Recipe("wmt14_en_de", tmp_path / "work", str(copy), commands_at_once)
     refused = recipe.run("prepare.sh", status=1)
     found = re.search(r"wmt14: .*/dev.tgz has the sha256 sum (\w{64}), but (\w{64}) is expected: ", refused.stderr)
     assert found
@@ -80,7 +82,12 @@ def test_a_wrong_archive_stops_prepare_and_the_right_one_goes_on(tmp_path: Path)
     ],
 )
 def test_mistakes_end_in_a_sentence(
-    tmp_path: Path, script: str, words: "list[str]", environment: "dict[str, str]", message: str
+    commands_at_once: "dict[str, str]",
+    tmp_path: Path,
+    script: str,
+    words: "list[str]",
+    environment: "dict[str, str]",
+    message: str,
 ) -> None:
-    recipe = Recipe("wmt14_en_de", tmp_path / "work", "")
+    recipe = Recipe("wmt14_en_de", tmp_path / "work", "", commands_at_once)
     assert message in recipe.run(script, *words, status=1, **environment).stderr

@@ -1,9 +1,7 @@
 """The scripts of a WMT14 recipe as a user starts them, with small numbers."""
 
-import os
 import re
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,11 +15,12 @@ class Recipe:
     pair: str
     work: Path
     mirror: str
+    environment: "dict[str, str]"
 
     def command(self, script: str, *words: str, **environment: str) -> "tuple[list[str], dict[str, str]]":
-        settings = {"WMT14_MIRROR": self.mirror, "WORK": str(self.work), "VENV": sys.prefix, "OMP_NUM_THREADS": "1"}
-        settings |= {"VOCAB_SIZE": str(VOCABULARY), "ARCH": "vaswani_tiny", "MAX_UPDATE": "6", **environment}
-        clean = {name: value for name, value in os.environ.items() if name not in ("WORLD_SIZE", "RANK")}
+        settings = {"WMT14_MIRROR": self.mirror, "WORK": str(self.work), "VOCAB_SIZE": str(VOCABULARY)}
+        settings |= {"ARCH": "vaswani_tiny", "MAX_UPDATE": "6", **environment}
+        clean = {name: value for name, value in self.environment.items() if name not in ("WORLD_SIZE", "RANK")}
         return ["bash", str(EXAMPLES / self.pair / script), *words], {**clean, **settings}
 
     def run(self, script: str, *words: str, status: int = 0, **environment: str) -> "subprocess.CompletedProcess[str]":
