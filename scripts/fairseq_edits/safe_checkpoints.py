@@ -19,6 +19,8 @@ EDITS = [
         "torch 2.6+ refuses fairseq's own checkpoints (argparse.Namespace), and loading with weights_only=False would "
         "run whatever a stranger's file asks for",
         AddFile("fairseq/safe_load.py", _ADDED / "safe_load.py"),
+        # One file for both, because the plugin also runs on a fairseq that is not mended.
+        AddFile("fairseq/plain_arrays.py", _ADDED / "plain_arrays.py"),
         Replace(
             "fairseq/checkpoint_utils.py",
             "from fairseq.models import FairseqDecoder, FairseqEncoder\n",

@@ -86,7 +86,7 @@ def scores_section(run: RunFolder) -> str:
         return '<h2>Scores</h2>\n<p class="quiet">No score.json yet.</p>'
     try:
         scores: Any = json.loads(run.scores.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return f'<h2>Scores</h2>\n<p class="bad">{escape(run.scores.name)} is not JSON: {escape(error)}</p>'
     rows = [
         (name, f"{score['score']:.2f}", score.get("signature", ""))

@@ -116,7 +116,7 @@ def _statistics(text: str, pairs: Callable[[str], list[tuple[str, str]]]) -> Sta
     if text.startswith("{"):
         try:
             named = json.loads(text).items()
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
     found = {}
     for name, value in named:

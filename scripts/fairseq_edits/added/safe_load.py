@@ -6,47 +6,40 @@ of its code runs. torch does not compare the check sums of a checkpoint's zip me
 
 import argparse
 import functools
+import logging
 import pickle
 import re
+import warnings
 import zipfile
-from typing import Any, Callable, List, Tuple
+from typing import Any, List, Tuple
 
-import numpy as np
 import torch
+from fairseq.plain_arrays import NUMPY_NAMES
 from fairseq.user_error import MissingFile, UserError
+
+logger = logging.getLogger(__name__)
+
+# By this torch tells its zip files from the ones of before version 1.6.
+_ZIP_BEGINNING = b"PK\x03\x04"
 
 
 class CheckpointError(UserError):
     """A file that cannot be used as a checkpoint; the message names it and says why."""
 
 
-def _also_known_as(function: Callable, module: str) -> Callable:
-    """``function`` under the ``module`` that another version of NumPy writes into a pickle."""
-
-    def renamed(*arguments: Any) -> Any:
-        return function(*arguments)
-
-    renamed.__module__ = module
-    renamed.__name__ = renamed.__qualname__ = function.__name__
-    return renamed
+class DamagedCheckpoint(CheckpointError):
+    """A file that was a checkpoint, or was to become one: empty, cut off, or with other bytes than were written."""
 
 
 @functools.cache
-def _allowed_types() -> Tuple[Callable, ...]:
+def _allowed_types() -> Tuple[Any, ...]:
     from fairseq.data.dictionary import Dictionary
 
-    allowed: List[Callable] = [
+    return (
         argparse.Namespace,  # "args" of old checkpoints, and the configuration of legacy models and tasks
         Dictionary,  # the state of tasks that keep their dictionary in the checkpoint
-        np.ndarray,  # the counts of --eval-bleu among a run's meters
-        np.dtype,
-        *{type(np.dtype(kind)) for kind in ("bool", "int32", "int64", "float16", "float32", "float64")},
-    ]
-    numpy_functions: List[Any] = [np.float64(0).__reduce__()[0], np.zeros(0).__reduce__()[0]]
-    for function in numpy_functions:
-        for module in ("numpy.core.multiarray", "numpy._core.multiarray"):
-            allowed.append(_also_known_as(function, module))
-    return tuple(allowed)
+        *((function, name) for name, function in NUMPY_NAMES.items()),  # the counts of --eval-bleu among the meters
+    )
 
 
 def _check_members(path: str) -> None:
@@ -54,7 +47,7 @@ def _check_members(path: str) -> None:
     with zipfile.ZipFile(path) as archive:
         member = archive.testzip()
     if member is not None:
-        raise CheckpointError(
+        raise DamagedCheckpoint(
             f"{path} is damaged: its member {member} does not match its check sum; restore the file or use another"
         )
 
@@ -70,12 +63,14 @@ def safe_load(path: str, map_location: Any = None) -> Any:
     allowed: List[Any] = [kind for kind in _allowed_types() if kind not in listed]
     try:
         with open(path, "rb") as file:
-            if not file.read(1):
-                raise CheckpointError(f"{path} is empty, so it is not a checkpoint; restore the file or use another")
-        if zipfile.is_zipfile(path):
+            beginning = file.read(len(_ZIP_BEGINNING))
+        if not beginning:
+            raise DamagedCheckpoint(f"{path} is empty, so it is not a checkpoint; restore the file or use another")
+        if beginning == _ZIP_BEGINNING:
             _check_members(path)
-        with torch.serialization.safe_globals(allowed):
-            return torch.load(path, map_location=map_location, weights_only=True)
+        with torch.serialization.safe_globals(allowed), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what it meets in a file that it then refuses
+            state = torch.load(path, map_location=map_location, weights_only=True)
     except CheckpointError:
         raise
     except FileNotFoundError:
@@ -87,22 +82,27 @@ def safe_load(path: str, map_location: Any = None) -> Any:
     except torch.cuda.OutOfMemoryError:
         raise
     except pickle.UnpicklingError as error:
-        raise CheckpointError(_refusal(path, str(error))) from None
+        raise _refusal(path, str(error)) from None
     except Exception as error:
         reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise CheckpointError(
+        raise DamagedCheckpoint(
             f"{path} is not a complete checkpoint (truncated, or not written by torch.save): {reason}"
         ) from None
+    if beginning != _ZIP_BEGINNING:
+        logger.warning(f"{path} is in torch's format before 1.6, which has no check sums: damage would go unnoticed")
+    return state
 
 
-def _refusal(path: str, reason: str) -> str:
+def _refusal(path: str, reason: str) -> CheckpointError:
     """One sentence from the safe loader's long message."""
     name = re.search(r"Unsupported (?:global|class|type)[^:]*: (?:GLOBAL )?([\w.]+)", reason)
     if name is None:
         name = re.search(r"GLOBAL ([\w.]+)", reason)
     if name is not None:
-        return (
+        return CheckpointError(
             f"{path} was refused and nothing in it was run: it holds {name.group(1)}, which no fairseq checkpoint "
             "needs and which could run code while it is read"
         )
-    return f"{path} was refused: it is not a complete checkpoint, or holds more than tensors and plain settings"
+    return DamagedCheckpoint(
+        f"{path} was refused: it is not a complete checkpoint, or holds more than tensors and plain settings"
+    )

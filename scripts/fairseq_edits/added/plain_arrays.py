@@ -1,0 +1,1 @@
+../../../vaswani_plugin/checkpoints/plain_arrays.py
