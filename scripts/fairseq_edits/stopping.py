@@ -181,8 +181,8 @@ EDITS = [
     ),
     Edit(
         "stop-workers",
-        "SIGTERM reached only the process that starts the workers, or, sent to the whole group, ended the data workers "
-        "first and crashed the training",
+        "SIGTERM and SIGINT reached only the process that starts the workers, which then waited for the end of their "
+        "training; or SIGTERM, sent to the whole group, ended the data workers first and crashed the training",
         Replace(
             "fairseq/distributed/utils.py",
             """\
@@ -201,14 +201,18 @@ EDITS = [
                 join=False,
             )
             forward_to(started)
-            while not started.join():
-                pass
+            try:
+                while not started.join():
+                    pass
+            except KeyboardInterrupt:
+                interrupt(started)
+                raise
 """,
         ),
         Replace(
             "fairseq/distributed/utils.py",
             "from fairseq.user_error import TOLD_STATUS,",
-            "from fairseq.stop_signal import forward_to\nfrom fairseq.user_error import TOLD_STATUS,",
+            "from fairseq.stop_signal import forward_to, interrupt\nfrom fairseq.user_error import TOLD_STATUS,",
         ),
         Replace(
             "fairseq/data/iterators.py",

@@ -191,45 +191,6 @@ def test_sharing_with_two_dictionaries(corpus: Corpus, tmp_path: Path) -> None:
     two.train(tmp_path / "yes", "--share-embeddings", "decoder", updates=1)
 
 
-@pytest.mark.parametrize("backend", ["pytorch_ddp", "legacy_ddp"])
-@pytest.mark.parametrize("sharing", ["all", "none"])
-def test_two_workers_train_as_one_that_accumulates(corpus: Corpus, tmp_path: Path, backend: str, sharing: str) -> None:
-    """The loss uses the pre-softmax matrix outside of the module that DistributedDataParallel wraps."""
-    train = [*OUR_SIZES, *PAPER_OPTIMISER, "--dropout", 0, "--share-embeddings", sharing, "--max-tokens", 100, "--cpu"]
-    plugin = ["--user-dir", PLUGIN, "--task", "vaswani_translation", "--arch", "vaswani_tiny"]
-    common = [corpus.binary, *plugin, *train, "--num-workers", 0, "--max-update", 6, "--no-epoch-checkpoints"]
-    run("fairseq-train", *common, "--update-freq", 2, "--save-dir", tmp_path / "one")
-    command = Path(sys.executable).with_name("fairseq-train")
-    workers = ["torchrun", "--nproc_per_node", 2, "--master_port", 29500 + sum(map(ord, backend + sharing)) % 1000]
-    gloo = ["--distributed-backend", "gloo", "--ddp-backend", backend]
-    run(*workers, command, *common, *gloo, "--save-dir", tmp_path / "two")
-    one, two = (
-        torch.load(tmp_path / name / "checkpoint_last.pt", weights_only=True)["model"] for name in ("one", "two")
-    )
-    for name, weight in one.items():
-        torch.testing.assert_close(two[name], weight, atol=2e-6, rtol=1e-4)
-
-
-def test_an_update_that_ends_with_a_dummy_batch_counts_its_others(corpus: Corpus, tmp_path: Path) -> None:
-    """Five batches for two workers of three each: the second worker's third is a dummy, its first two are not."""
-    train = [*OUR_SIZES, *PAPER_OPTIMISER, "--dropout", 0, "--batch-size", 24, "--max-tokens", 10_000, "--cpu"]
-    plugin = ["--user-dir", PLUGIN, "--task", "vaswani_translation", "--arch", "vaswani_tiny"]
-    common = [corpus.binary, *plugin, *train, "--num-workers", 0, "--max-update", 2, "--no-epoch-checkpoints"]
-    simple = ["--log-format", "simple", "--log-interval", 1]
-    one = run("fairseq-train", *common, *simple, "--update-freq", 6, "--save-dir", tmp_path / "one").output
-    workers = ["torchrun", "--nproc_per_node", 2, "--master_port", 29500 + 977]
-    gloo = ["--distributed-backend", "gloo", "--update-freq", 3, "--save-dir", tmp_path / "two"]
-    two = run(*workers, Path(sys.executable).with_name("fairseq-train"), *common, *simple, *gloo).output
-    assert logged(one, "bsz") == [120.0, 120.0]
-    assert logged(two, "bsz") == [120.0, 120.0]
-    assert logged(two, "loss") == logged(one, "loss")
-    expected, weights = (
-        torch.load(tmp_path / name / "checkpoint_last.pt", weights_only=True)["model"] for name in ("one", "two")
-    )
-    for name, weight in expected.items():
-        torch.testing.assert_close(weights[name], weight, atol=2e-6, rtol=1e-4)
-
-
 def test_hydra_train_composes_the_plugins_parts(corpus: Corpus, tmp_path: Path) -> None:
     parts = ["task=vaswani_translation", f"task.data={corpus.binary}", "model=vaswani_transformer", "optimizer=adam"]
     sizes = ["model.num_layers=2", "model.d_model=16", "model.d_ff=32", "model.num_heads=2"]

@@ -5,6 +5,7 @@ import mmap
 import os
 import signal
 import threading
+import time
 from types import FrameType
 from typing import Any, Optional
 
@@ -59,3 +60,22 @@ def forward_to(context: Any) -> None:
 
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, forward)
+
+
+def interrupt(context: Any) -> None:
+    """End the workers of a spawn ``context`` after SIGINT, which a terminal sends to them too, but ``kill`` does not.
+
+    Those that have not ended after some seconds get the signal, and those that then do not end are killed.
+    """
+
+    def wait(seconds: float) -> None:
+        end = time.monotonic() + seconds
+        for process in context.processes:
+            process.join(max(0, end - time.monotonic()))
+
+    wait(3)
+    for number in (signal.SIGINT, signal.SIGKILL):
+        for process in context.processes:
+            if process.is_alive():
+                os.kill(process.pid, number)
+        wait(10)

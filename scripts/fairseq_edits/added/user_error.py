@@ -89,7 +89,15 @@ def tells_user_errors(command: Callable[..., Any]) -> Callable[..., Any]:
                 sys.exit(1)
             if error.exit_code in (STOP_STATUS, -signal.SIGTERM):
                 sys.exit(STOP_STATUS)
-            raise
+            if error.signal_name is None:
+                raise
+            tell(
+                UserError(
+                    f"worker {error.error_index} was ended by {error.signal_name} (the system sends SIGKILL when memory "
+                    "runs out); a training goes on from its last checkpoint when its command is given again"
+                )
+            )
+            sys.exit(1)
         except KeyboardInterrupt:
             sys.exit(_INTERRUPT_STATUS)
         except BrokenPipeError:
