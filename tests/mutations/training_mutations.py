@@ -123,8 +123,8 @@ TRAINING = [
     Mutation(
         "chunks: gradient without the other ids' share",
         _PROJECTED,
-        ".sub_((share * is_token).unsqueeze(1))",
-        "",
+        "gradient.sub_((share * is_token.to(exact)).unsqueeze(1))",
+        "pass",
         _TEST_PROJECTED,
     ),
     Mutation(

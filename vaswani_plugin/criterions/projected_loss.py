@@ -91,14 +91,15 @@ class _ProjectedLoss(torch.autograd.Function):
                 if not (wants_features or wants_weight):
                     continue
                 # d loss / d logit = probability - q, nothing at padding
-                gradient = exponentials.mul_((is_token / total).unsqueeze(1)).sub_((share * is_token).unsqueeze(1))
+                gradient = exponentials.mul_((is_token / total).unsqueeze(1))
+                gradient.sub_((share * is_token.to(exact)).unsqueeze(1))
                 excess = (share + epsilon - 1.0) * is_token.to(exact)
                 gradient.scatter_add_(1, target.unsqueeze(1), excess.unsqueeze(1))
                 gradient = gradient.to(gradient_precision)
                 if grad_features is not None:
                     grad_features[part] = product(gradient, weight.to(gradient_precision).T)
                 if grad_weight is not None:
-                    grad_weight += gradient.T @ features.to(gradient_precision)
+                    _add_product(grad_weight, gradient.T, features.to(gradient_precision))
         ctx.save_for_backward(grad_features, grad_weight)
         ctx.dtypes = (features_ND.dtype, weight_VD.dtype)
         ctx.mark_non_differentiable(nll, correct)

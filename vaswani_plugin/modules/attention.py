@@ -90,8 +90,8 @@ class MultiHeadAttention(nn.Module):
 
     def split_heads(self, x_BT: Tensor) -> Tensor:
         """(B, T, h * width) -> (B, H, T, width)"""
-        batch, length, _ = x_BT.shape
-        return x_BT.view(batch, length, self.num_heads, -1).transpose(1, 2)
+        batch, length, width = x_BT.shape
+        return x_BT.view(batch, length, self.num_heads, width // self.num_heads).transpose(1, 2)
 
     def attend(
         self,
