@@ -6,10 +6,14 @@ from fairseq_edits import (
     checkpoint_choice,
     checkpoint_writing,
     commands,
+    damaged_data,
     dictionaries,
     encoder_layer,
+    ending,
+    finite_numbers,
     hydra_and_omegaconf,
     limits,
+    long_runs,
     lost_workers,
     packaging,
     preprocessing,
@@ -19,11 +23,13 @@ from fairseq_edits import (
     resuming,
     safe_checkpoints,
     scoring,
+    settings,
     stopping,
     text_lines,
     torch_api,
     unknown_parts,
     user_dir,
+    values,
     workers,
 )
 from fairseq_edits.edit import AddFile, Cut, Edit, EditError, Replace, apply_edits
@@ -35,6 +41,7 @@ MENDS = (
     *torch_api.EDITS,
     *encoder_layer.EDITS,
     *safe_checkpoints.EDITS,
+    *settings.EDITS,
     *text_lines.EDITS,
     *binarising.EDITS,
     *scoring.EDITS,
@@ -42,6 +49,7 @@ MENDS = (
     *process_group.EDITS,
     *reduced_precision.EDITS,
     *accumulation.EDITS,
+    *long_runs.EDITS,
 )
 ROBUSTNESS = (
     *commands.EDITS,
@@ -53,8 +61,12 @@ ROBUSTNESS = (
     *checkpoint_choice.EDITS,
     *preprocessing.EDITS,
     *dictionaries.EDITS,
+    *damaged_data.EDITS,
+    *values.EDITS,
     *limits.EDITS,
     *resuming.EDITS,
+    *ending.EDITS,
+    *finite_numbers.EDITS,
 )
 
 __all__ = ["MENDS", "ROBUSTNESS", "AddFile", "Cut", "Edit", "EditError", "Replace", "apply_edits"]

@@ -1,82 +1,12 @@
 # Quotes lines of fairseq 0.12.2, Copyright (c) Facebook, Inc. and its affiliates, MIT licence.
-"""Robustness around sizes: sentences beyond a limit, data without sentences, numbers without a meaning."""
+"""Robustness around sizes: sentences beyond a limit, data without sentences."""
 
-from pathlib import Path
+from fairseq_edits.edit import Edit, Replace
 
-from fairseq_edits.edit import AddFile, Edit, Replace
-
-_ADDED = Path(__file__).parent / "added"
 _DATA_UTILS = "fairseq/data/data_utils.py"
 _IMPORT = "from fairseq.user_error import UserError\n"
 
 EDITS = [
-    Edit(
-        "flag-values",
-        "numbers without a meaning ended in tracebacks far from their flag, and NaN was computed with",
-        AddFile("fairseq/flag_values.py", _ADDED / "flag_values.py"),
-        Replace(
-            "fairseq/options.py",
-            "        ARCH_CONFIG_REGISTRY[args.arch](args)\n\n    if parse_known:\n",
-            "        ARCH_CONFIG_REGISTRY[args.arch](args)\n\n    check_values(vars(args))\n\n    if parse_known:\n",
-        ),
-        Replace(
-            "fairseq/options.py",
-            "# this import is for backward compatibility\n",
-            "from fairseq.flag_values import check_values\n\n# this import is for backward compatibility\n",
-        ),
-        Replace(
-            "fairseq_cli/hydra_train.py",
-            "    OmegaConf.set_struct(cfg, True)\n",
-            "    OmegaConf.set_struct(cfg, True)\n"
-            "    for part in cfg.values():\n"
-            "        if isinstance(part, DictConfig):\n"
-            "            check_values(OmegaConf.to_container(part))\n",
-        ),
-        Replace(
-            "fairseq_cli/hydra_train.py",
-            "from fairseq.hydra_start import (\n",
-            "from fairseq.flag_values import check_values\nfrom fairseq.hydra_start import (\n",
-        ),
-        Replace(
-            "fairseq_cli/hydra_train.py",
-            "from omegaconf import OmegaConf, open_dict\n",
-            "from omegaconf import DictConfig, OmegaConf, open_dict\n",
-        ),
-    ),
-    Edit(
-        "adam-betas",
-        "--adam-betas was evaluated as code, and two numbers that Adam cannot use ended in a traceback",
-        Replace(
-            "fairseq/optim/adam.py",
-            """\
-            "betas": eval(self.cfg.adam_betas)
-            if isinstance(self.cfg.adam_betas, str)
-            else OmegaConf.to_container(self.cfg.adam_betas),
-""",
-            """\
-            "betas": adam_betas(
-                self.cfg.adam_betas
-                if isinstance(self.cfg.adam_betas, str)
-                else OmegaConf.to_container(self.cfg.adam_betas)
-            ),
-""",
-        ),
-        Replace(
-            "fairseq/optim/adam.py",
-            "from fairseq.dataclass import FairseqDataclass\n",
-            "from fairseq.dataclass import FairseqDataclass\nfrom fairseq.flag_values import adam_betas\n",
-        ),
-        Replace(
-            "fairseq/optim/cpu_adam.py",
-            '            "betas": eval(self.cfg.adam_betas),\n',
-            '            "betas": adam_betas(self.cfg.adam_betas),\n',
-        ),
-        Replace(
-            "fairseq/optim/cpu_adam.py",
-            "from fairseq.dataclass import FairseqDataclass\n",
-            "from fairseq.dataclass import FairseqDataclass\nfrom fairseq.flag_values import adam_betas\n",
-        ),
-    ),
     Edit(
         "longer-than-max-tokens",
         "a sentence longer than --max-tokens ended in an assertion that did not say which",
@@ -123,6 +53,27 @@ EDITS = [
                     "takes; leave such sentences out with "
                     "--skip-invalid-size-inputs-valid-test"
                 )
+""",
+        ),
+        # also in a training, where they are left out: which, and for which limits
+        Replace(
+            "fairseq/tasks/fairseq_task.py",
+            """\
+            logger.warning(
+                (
+                    "{:,} samples have invalid sizes and will be skipped, "
+                    "max_positions={}, first few sample ids={}"
+                ).format(len(ignored), max_positions, ignored[:10])
+            )
+""",
+            """\
+            known = [name for name, data in self.datasets.items() if data is dataset]
+            logger.warning(
+                f"{len(ignored):,} of {len(indices) + len(ignored):,} sentences of {(known or ['the data'])[0]} are "
+                f"left out, with more than {max_positions} tokens with </s> (the least of --max-tokens, "
+                "--max-source-positions and --max-target-positions), such as "
+                + ", ".join(str(index + 1) for index in sorted(ignored)[:3])
+            )
 """,
         ),
         Replace(

@@ -25,11 +25,12 @@ def test_weights_that_are_no_numbers_are_told_at_generation(
     spoilt = {
         key: tensor * value if weights == "all" or key == name else tensor for key, tensor in state["model"].items()
     }
-    torch.save({**state, "model": spoilt}, tmp_path / "diverged.pt")
-    done = generate(corpus.binary, tmp_path / "diverged.pt", status=1)
-    assert refusal(done, "fairseq-generate") == (
-        "the model's output is not a number: a weight of the checkpoint is NaN or infinite, or the precision is too "
-        "low; use an earlier checkpoint, or float32"
+    path = tmp_path / "diverged.pt"
+    torch.save({**state, "model": spoilt}, path)
+    first, tensor = next((key, tensor) for key, tensor in spoilt.items() if not tensor.isfinite().all())
+    found = "NaN" if tensor.isnan().any() else "infinite"
+    assert refusal(generate(corpus.binary, path, status=1), "fairseq-generate") == (
+        f"{path}: the weight {first} is {found}, so its training had diverged; name an earlier checkpoint"
     )
 
 

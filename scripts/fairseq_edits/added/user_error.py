@@ -6,6 +6,7 @@ import io
 import os
 import signal
 import sys
+import time
 from typing import Any, Callable
 
 # What a spawned worker ends with once it has told its error; its parent then has nothing to add.
@@ -21,6 +22,7 @@ class UserError(ValueError):
     """A mistake in the command, its files or its environment; the message is one sentence for the user."""
 
     is_user_error = True
+    of_all_workers = False
 
 
 class MissingFile(UserError, FileNotFoundError):
@@ -61,10 +63,27 @@ def sentence(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
+# How long a worker waits with its own words, in seconds: what all of them found, the first one tells, and ends them.
+_FIRST_WORD = 3.0
+
+
 def tell(error: BaseException) -> None:
-    """Print ``error`` as the last word of this command."""
+    """Print ``error`` as the last word of this command.
+
+    An error that every worker has come to is marked ``of_all_workers``; the first worker alone prints it.
+    """
     sys.stdout.flush()
+    if _is_later_worker():
+        time.sleep(_FIRST_WORD)
+        if isinstance(error, UserError) and error.of_all_workers:
+            return
     print(f"{os.path.basename(sys.argv[0])}: error: {sentence(error)}", file=sys.stderr, flush=True)
+
+
+def _is_later_worker() -> bool:
+    from torch import distributed
+
+    return distributed.is_available() and distributed.is_initialized() and distributed.get_rank() > 0
 
 
 def _speak_utf8() -> None:
@@ -93,12 +112,14 @@ def tells_user_errors(command: Callable[..., Any]) -> Callable[..., Any]:
                 raise
             tell(
                 UserError(
-                    f"worker {error.error_index} was ended by {error.signal_name} (the system sends SIGKILL when memory "
-                    "runs out); a training goes on from its last checkpoint when its command is given again"
+                    f"worker {error.error_index} was ended by {error.signal_name} (the system sends SIGKILL when "
+                    "memory runs out); a training goes on from its last checkpoint when its command is given again"
                 )
             )
             sys.exit(1)
         except KeyboardInterrupt:
+            sys.stdout.flush()
+            print(f"{os.path.basename(sys.argv[0])}: interrupted", file=sys.stderr, flush=True)
             sys.exit(_INTERRUPT_STATUS)
         except BrokenPipeError:
             # The reader has gone; Python would complain once more when it flushes at exit.

@@ -1,0 +1,17 @@
+# Quotes lines of fairseq 0.12.2, Copyright (c) Facebook, Inc. and its affiliates, MIT licence.
+"""Mends of what grows with the length of a run."""
+
+from fairseq_edits.edit import Edit, Replace
+
+EDITS = [
+    Edit(
+        "interactive-keeps-its-input",
+        "fairseq-interactive kept the data and batches of every buffer of lines that it had translated",
+        Replace(
+            "fairseq_cli/interactive.py",
+            "        ignore_invalid_inputs=cfg.dataset.skip_invalid_size_inputs_valid_test,\n    ).next_epoch_itr",
+            "        ignore_invalid_inputs=cfg.dataset.skip_invalid_size_inputs_valid_test,\n"
+            "        disable_iterator_cache=True,\n    ).next_epoch_itr",
+        ),
+    ),
+]
