@@ -32,11 +32,11 @@ class Segmentation:
             raise UserError(f"{model}: there is no such SentencePiece model; `vaswani vocabulary` makes one")
         try:
             self.processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
-        except (RuntimeError, OSError) as error:
+            pieces = [self.processor.id_to_piece(index) for index in range(self.processor.get_piece_size())]
+        except (RuntimeError, OSError, UnicodeDecodeError) as error:  # the last of text in a damaged one
             raise UserError(f"{model}: not a SentencePiece model; give the .model file, not the dictionary") from error
-        pieces = range(self.processor.get_piece_size())
-        self._has_bytes = any(self.processor.is_byte(index) for index in pieces)
-        self._alphabet = set().union(*(self.processor.id_to_piece(index) for index in pieces))
+        self._has_bytes = any(self.processor.is_byte(index) for index in range(len(pieces)))
+        self._alphabet = set().union(*pieces)
 
     def encode(self, line: str) -> str:
         """Pieces of one line of text, separated by single spaces; a blank line has none."""

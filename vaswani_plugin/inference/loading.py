@@ -8,6 +8,7 @@ from typing import Any
 from fairseq import hub_utils
 
 from vaswani_plugin.errors import UserError
+from vaswani_plugin.inference.digests import check_digests
 from vaswani_plugin.inference.translator import Translator
 from vaswani_plugin.models.checkpoint_match import CheckpointMismatch
 from vaswani_plugin.tasks.vaswani_translation import PAPER_SEARCH, VaswaniTranslationTask
@@ -15,18 +16,19 @@ from vaswani_plugin.tasks.vaswani_translation import PAPER_SEARCH, VaswaniTransl
 WEIGHTS = "model.pt"
 SEGMENTATION = "sentencepiece.bpe.model"
 """The names that fairseq's from_pretrained looks for in a model's folder."""
-SETTINGS = "model.json"
-"""What went into the folder, for people."""
 
 
-def open_model(folder: str | os.PathLike[str]) -> Translator:
+def open_model(folder: str | os.PathLike[str], **settings: Any) -> Translator:
     """A folder made by ``vaswani package``, quietly: for commands whose output is not fairseq's log.
+
+    Args:
+        settings: as of :func:`load_translator`.
 
     Raises:
         ValueError: the folder is missing, is no such folder, or its files do not go together.
     """
     silence_fairseq()
-    return load_translator(folder)
+    return load_translator(folder, **settings)
 
 
 def silence_fairseq() -> None:
@@ -51,6 +53,7 @@ def load_translator(
                 f"{folder} has no {name}: name the checkpoint with checkpoint_file, or make a model's folder with "
                 f"`vaswani package {folder} FOLDER`"
             )
+    check_digests(folder)
     data = str(data_name_or_path)
     data_folder = folder / data if data.startswith(".") else Path(data)
     if not data_folder.is_dir():
@@ -80,6 +83,10 @@ def load_translator(
             f"{folder / checkpoint_file} does not go with the dictionaries in {data_folder}: the sizes differ"
         ) from error
     except Exception as error:
+        if "--share-embeddings" in str(error):  # the model needs one dictionary, and these are not the same
+            raise UserError(
+                f"{folder / checkpoint_file} does not go with the dictionaries in {data_folder}: {error}"
+            ) from error
         if getattr(error, "is_user_error", False):  # a sentence of fairseq's own, as scripts/build_fairseq.py mends it
             raise UserError(str(error)) from error
         if "infer language pair" in str(error):
@@ -93,4 +100,6 @@ def load_translator(
             f"{folder / checkpoint_file} was trained with --task {loaded['args'].task._name}, not vaswani_translation: "
             "use fairseq's own from_pretrained for it"
         )
+    # fairseq overwrites what a checkpoint has, and one of an earlier version has no such field.
+    task.cfg.int8 = bool(settings.get("int8"))
     return Translator(loaded["args"], task, loaded["models"])
