@@ -56,7 +56,7 @@ def test_interrupts_and_readers_that_leave_are_no_errors(capsys: pytest.CaptureF
     with pytest.raises(SystemExit) as end:
         command()
     assert end.value.code == 130
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err.endswith(": interrupted\n")
 
 
 def test_an_answer_comes_before_the_next_line_is_given(corpus: Corpus, trained: Run) -> None:

@@ -4,6 +4,7 @@ A moment is a number of seconds after the start, or after the n-th time that a n
 so that kills also meet what takes a thousandth of the whole time.
 """
 
+import contextlib
 import fnmatch
 import os
 import random
@@ -116,17 +117,12 @@ def _names(moment: Moment) -> "set[tuple[str, int]]":
 
 def _end_group(process: "subprocess.Popen[bytes]") -> None:
     """Kill what of the group still lives, also what joins it late, until nothing does."""
-    while True:
-        process.poll()
-        members = [pid for pid in _living(process.pid) if pid != process.pid or process.returncode is None]
-        if not members:
-            return
+    while members := _living(process.pid):
         for pid in members:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
         time.sleep(_STEP)
+    process.wait()
 
 
 def _living(group: int) -> "list[int]":
@@ -145,15 +141,13 @@ def _living(group: int) -> "list[int]":
 
 @dataclass
 class Account:
-    """What was done to a command, for the reader of a test's output."""
+    """What was done to a command, for the reader of a test's output; the same ``what`` draws the same moments."""
 
     what: str
-    seed: int
     kills: int = 0
 
     def __post_init__(self) -> None:
-        self.random = random.Random(self.seed)
-        print(f"{self.what}: seed {self.seed}")
+        self.random = random.Random(self.what)
 
     def note(self, moment: Moment, start: Start, state: str) -> None:
         self.kills += start.status is None

@@ -100,7 +100,7 @@ def test_training(
         assert "Traceback" not in done.output
         return all_readable(save)
 
-    account = Account("training", seed=kills)
+    account = Account(f"training, {kills} kills")
     killed_until_done(
         training(corpus, save, updates),
         account,

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -15,7 +16,7 @@ from vaswani_plugin.checkpoints.reading import read_checkpoint
 
 RECIPE = Path(__file__).parents[3] / "examples" / "quickstart" / "run.sh"
 LONG = pytest.param(30, marks=pytest.mark.long)
-SETTINGS = {"DATA": "data", "WORK": "work", "VOCAB_SIZE": "290", "MAX_UPDATE": "12"}
+SETTINGS = {"DATA": "data", "WORK": "work", "VOCAB_SIZE": "280", "MAX_UPDATE": "12"}
 # What a start logs or counts, not what it makes.
 _BESIDE = ("logs", "steps", "lock", "train.log", "preprocess.log", "report.html")
 
@@ -71,7 +72,7 @@ def test_quickstart(folder: Path, commands_at_once: "dict[str, str]", tmp_path: 
             ]
         )
 
-    account = Account("quickstart", seed=kills)
+    account = Account(f"quickstart, {kills} kills")
     while account.kills < kills:
         shutil.rmtree(work, ignore_errors=True)
         status: int | None = None
@@ -96,3 +97,35 @@ def test_quickstart(folder: Path, commands_at_once: "dict[str, str]", tmp_path: 
 def state(work: Path, done: Start) -> str:
     steps = sorted(os.listdir(work / "steps")) if (work / "steps").exists() else []
     return f"after {done.seconds:.2f} s, steps done: {len(steps)}"
+
+
+# --- kills between two lines of the training's step ------------------------------------------------------------------
+
+
+def settle(folder: Path, settings: str, updates: int) -> None:
+    """The recipes' own function, before a training of so many updates."""
+    program = 'RECIPE=test; source "$0"; CHECKPOINTS=$PWD/c; settle_checkpoints "$@"'
+    words = [RECIPE.parents[1] / "recipe.sh", settings, str(updates)]
+    subprocess.run(["bash", "-euc", program, *words], cwd=folder, check=True)
+
+
+def files(folder: Path) -> "dict[str, str]":
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_checkpoints_of_other_settings_are_put_aside_once(tmp_path: Path) -> None:
+    settle(tmp_path, "first", 10)
+    (tmp_path / "c" / "checkpoint_last.pt").write_text("of the first")
+    settle(tmp_path, "first", 20)
+    assert files(tmp_path) == {"c/checkpoint_last.pt": "of the first", "c/settings": "first 20\n"}
+    # A kill in the middle of the new settings' line.
+    (tmp_path / "c.settings.tmp").write_text("fir")
+    settle(tmp_path, "first", 20)
+    assert files(tmp_path) == {"c/checkpoint_last.pt": "of the first", "c/settings": "first 20\n"}
+    settle(tmp_path, "second", 10)
+    kept = {"c.before/checkpoint_last.pt": "of the first", "c.before/settings": "first 20\n"}
+    assert files(tmp_path) == {**kept, "c/settings": "second 10\n"}
+    # A kill before there were settings in the new folder: what was put aside stays.
+    (tmp_path / "c" / "settings").unlink()
+    settle(tmp_path, "second", 10)
+    assert files(tmp_path) == {**kept, "c/settings": "second 10\n"}

@@ -21,7 +21,7 @@ def text(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def model(text: Path, commands_at_once: "dict[str, str]") -> Path:
     prefix = text.with_name("joint")
-    command = ["vaswani", "vocabulary", "--size", 290, "--output", prefix, text]
+    command = ["vaswani", "vocabulary", "--size", 280, "--output", prefix, text]
     assert start(command, environment=commands_at_once, log=text.with_name("log")).status == 0
     return text.with_name("joint.model")
 
@@ -34,7 +34,7 @@ def test_tools(
     arguments, names = {
         "average": ([trained.directory, "--last", 4, "--output", "mean.pt"], ["mean.pt"]),
         "encode": (["--model", model, text, "--output", "train.sp"], ["train.sp"]),
-        "vocabulary": (["--size", 290, "--output", "joint", text], ["joint.model", "joint.dict.txt"]),
+        "vocabulary": (["--size", 280, "--output", "joint", text], ["joint.model", "joint.dict.txt"]),
     }[tool]
     command = ["vaswani", tool, *arguments]
     alone, killed = tmp_path / "alone", tmp_path / "killed"
@@ -61,6 +61,6 @@ def test_tools(
         assert len(unfinished) <= len(names), unfinished
         return f"new: {[name for name in names if found[name] != BEFORE]}, unfinished: {unfinished}"
 
-    account = Account(tool, seed=kills)
+    account = Account(f"{tool}, {kills} kills")
     killed_until_done(command, account, kills, draw, check, environment=commands_at_once, cwd=killed, log=log)
     assert {path.name: path.read_bytes() for path in killed.iterdir()} == expected
