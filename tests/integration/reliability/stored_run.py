@@ -18,13 +18,16 @@ EXPECTED: "dict[str, Any]" = json.loads((STORED / "expected.json").read_text("ut
 
 
 def binarise(folder: Path) -> Path:
-    """The stored text, cut into pieces and binarised; the folder of that."""
+    """The stored text, cut into pieces and binarised, with its first lines to validate and test; the folder of that."""
     encoded = folder / "encoded"
     texts = [str(STORED / f"train.{language}") for language in ("en", "de")]
     assert cli.main(["encode", "--model", str(VOCABULARY), "--output", str(encoded), *texts]) == 0
+    for language in ("en", "de"):
+        lines = (encoded / f"train.{language}").read_text("utf-8").split("\n")[:5]
+        (encoded / f"few.{language}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
     call(
         *("fairseq-preprocess", "-s", "en", "-t", "de", "--srcdict", MODEL / "dict.en.txt", "--joined-dictionary"),
-        *("--trainpref", encoded / "train", "--validpref", encoded / "train", "--testpref", encoded / "train"),
+        *("--trainpref", encoded / "train", "--validpref", encoded / "few", "--testpref", encoded / "few"),
         *("--destdir", folder / "binary"),
     )
     return folder / "binary"

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from in_process import generate, train
-from stored_run import CHECKPOINT, EXPECTED, MODEL, STORED, binarise, log_probabilities
+from in_process import interactive, train
+from stored_run import CHECKPOINT, EXPECTED, MODEL, STORED, VOCABULARY, binarise, log_probabilities
 
 from vaswani_plugin import cli
 from vaswani_plugin.checkpoints.reading import num_updates, read_checkpoint
@@ -41,21 +41,12 @@ def test_the_papers_formulas_give_the_same_from_the_files_matrices(path: Path) -
         np.testing.assert_allclose(log_probabilities(path, *ids), expected, atol=1e-4)
 
 
-def test_fairseq_generate_reads_checkpoint_and_packaged_model(binary: Path) -> None:
-    text = (STORED / "train.en").read_text("utf-8").split("\n")
-    numbers = [text.index(source) for source in SOURCES]
-    pieces = (
-        "--gen-subset",
-        "train",
-        "--bpe",
-        "sentencepiece",
-        "--sentencepiece-model",
-        MODEL / "sentencepiece.bpe.model",
-    )
+def test_fairseq_interactive_reads_checkpoint_and_packaged_model(binary: Path, tmp_path: Path) -> None:
+    (tmp_path / "sources").write_text("".join(f"{source}\n" for source in SOURCES), "utf-8")
+    pieces = ("-s", "en", "-t", "de", "--bpe", "sentencepiece", "--sentencepiece-model", VOCABULARY)
     for path in (CHECKPOINT, MODEL / "model.pt"):
-        output = generate(binary, path, *pieces).output
-        found = {int(number): line for number, line in re.findall(r"^D-(\d+)\t[^\t]+\t(.*)$", output, re.M)}
-        assert [found[number] for number in numbers] == TRANSLATIONS
+        output = interactive(binary, path, tmp_path / "sources", *pieces).output
+        assert re.findall(r"^D-\d+\t[^\t]+\t(.*)$", output, re.M) == TRANSLATIONS
 
 
 def test_a_training_goes_on_from_it(binary: Path, tmp_path: Path) -> None:
