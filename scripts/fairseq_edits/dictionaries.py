@@ -66,7 +66,8 @@ EDITS = [
         Replace(
             _DICTIONARY,
             "from fairseq.tokenizer import tokenize_line\n",
-            "from fairseq.tokenizer import tokenize_line\nfrom fairseq.user_error import UserError\n",
+            "from fairseq.tokenizer import tokenize_line\n"
+            "from fairseq.unfinished import remove_unfinished\nfrom fairseq.user_error import UserError\n",
         ),
     ),
     Edit(
@@ -79,6 +80,7 @@ EDITS = [
                 return self.save(fd)
 """,
             """\
+            remove_unfinished(f)
             passing = f"{f}.{os.getpid()}.tmp"
             try:
                 with PathManager.open(

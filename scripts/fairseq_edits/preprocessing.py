@@ -116,7 +116,8 @@ def main(args):
     ),
     Edit(
         "whole-datasets",
-        "binarised data was written under its final name from the first sentence on",
+        "binarised data was written under its final name from the first sentence on, and what a killed process had "
+        "written stayed for ever",
         Replace(
             "fairseq/binarizer.py",
             """\
@@ -143,6 +144,7 @@ def main(args):
         num_workers=1,
     ) -> BinarizeSummary:
         passing = f"{output_prefix}.{os.getpid()}.tmp"
+        remove_unfinished(output_prefix)
         try:
             summary = cls._multiprocess_dataset(
                 input_file, dataset_impl, binarizer, passing, vocab_size, num_workers
@@ -165,6 +167,12 @@ def main(args):
         num_workers=1,
     ) -> BinarizeSummary:
 """,
+        ),
+        AddFile("fairseq/unfinished.py", _ADDED / "unfinished.py"),
+        Replace(
+            "fairseq/binarizer.py",
+            "from fairseq.tokenizer import tokenize_line\n",
+            "from fairseq.tokenizer import tokenize_line\nfrom fairseq.unfinished import remove_unfinished\n",
         ),
         Replace("fairseq/binarizer.py", "import logging\nimport os\n", "import glob\nimport logging\nimport os\n"),
     ),
