@@ -5,12 +5,21 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 LONG = "long: bash scripts/test.sh --long"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run the tests that take minutes too")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Properties of any text: the same examples every time, or with --long many more and other ones each time."""
+    common = settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    settings.register_profile("ordinary", common, max_examples=60, derandomize=True)
+    settings.register_profile("long", common, max_examples=1000, print_blob=True)
+    settings.load_profile("long" if config.getoption("--long") else "ordinary")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: "list[pytest.Item]") -> None:

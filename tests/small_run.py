@@ -5,6 +5,7 @@ Sentences are translated word by word, so that a very small model learns it; its
 
 import json
 import random
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -37,10 +38,10 @@ def translation(sentence: str) -> str:
     return " ".join(WORDS[word] for word in sentence.split())
 
 
-def make_run(folder: Path, steps: int = 0, **config: Any) -> Path:
+def make_run(folder: Path, steps: int = 0, translate: Callable[[str], str] = translation, **config: Any) -> Path:
     """Makes joint.model, binary/ and checkpoints/checkpoint_last.pt in ``folder``, with ``steps`` of training."""
     source = sentences(600, seed=1)
-    target = [translation(sentence) for sentence in source]
+    target = [translate(sentence) for sentence in source]
     for language, lines in (("en", source), ("de", target)):
         (folder / f"train.{language}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
     make_vocabulary([folder / "train.en", folder / "train.de"], 385, folder / "joint")

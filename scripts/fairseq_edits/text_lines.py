@@ -109,8 +109,8 @@ EDITS = [
     ),
     Edit(
         "interactive-lines",
-        "input lines were counted with universal newlines and in the locale's encoding, and one that cannot be decoded "
-        "ended the run",
+        "input lines were counted with universal newlines and in the locale's encoding, one that cannot be decoded "
+        "ended the run, and a byte order mark at the start was translated",
         Replace(
             "fairseq_cli/interactive.py",
             """\
@@ -122,6 +122,8 @@ EDITS = [
     source = 0 if input == "-" else input
     with open(source, "rb", closefd=source != 0) as h:
         for number, line in enumerate(iter(h.readline, b""), start=1):
+            if number == 1:
+                line = line[len(codecs.BOM_UTF8) :] if line.startswith(codecs.BOM_UTF8) else line
             try:
                 buffer.append(line.decode("utf-8").strip())
             except UnicodeDecodeError:
@@ -152,7 +154,7 @@ EDITS = [
             "        # update running id_ counter\n",
             "        sys.stdout.flush()\n\n        # update running id_ counter\n",
         ),
-        Replace("fairseq_cli/interactive.py", "import fileinput\n", ""),
+        Replace("fairseq_cli/interactive.py", "import ast\nimport fileinput\n", "import ast\nimport codecs\n"),
         Replace(
             "fairseq_cli/interactive.py",
             "from fairseq_cli.generate import get_symbols_to_strip_from_output\n",

@@ -4,8 +4,9 @@ import gzip
 import random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from wild_text import BYTES, LINE, STRANGE
 
 from vaswani_plugin.data.cleaning import clean_pair
 from vaswani_plugin.data.encoding import encode_file
@@ -13,14 +14,6 @@ from vaswani_plugin.data.odd_characters import fixed
 from vaswani_plugin.data.segmentation import Segmentation
 from vaswani_plugin.data.text_files import raw_lines
 from vaswani_plugin.data.vocabulary import make_vocabulary
-
-# What tools split, strip, swallow or spell otherwise, among ordinary letters.
-STRANGE = [*"\t\v\f\r\0 \x1c\x85\u00a0\u2028\u2029\u2581\ufeff\u3000\ue000\ufffd<>s", "<s>", "</s>", "<0x41>", "\r\r"]
-LINE = st.lists(st.sampled_from(STRANGE) | st.text(st.characters(exclude_characters="\n", codec="utf-8"))).map("".join)
-BYTES = LINE.map(str.encode) | st.binary().map(lambda line: line.replace(b"\n", b""))
-examples = settings(
-    max_examples=60, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
-)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +29,6 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("text")
 
 
-@examples
 @given(st.lists(BYTES, max_size=8), st.booleans(), st.booleans())
 def test_a_file_is_its_lines(folder, lines, last_ends, packed):
     content = b"\n".join(lines) + (b"\n" if last_ends and lines else b"")
@@ -45,7 +37,6 @@ def test_a_file_is_its_lines(folder, lines, last_ends, packed):
     assert list(raw_lines(folder / "lines")) == (lines if last_ends or not lines or lines[-1] else lines[:-1])
 
 
-@examples
 @given(st.lists(LINE, min_size=1, max_size=8))
 def test_encoding_keeps_every_line_in_its_place(folder, segmentation, lines):
     (folder / "plain").write_bytes("".join(f"{line}\n" for line in lines).encode())
@@ -57,7 +48,6 @@ def test_encoding_keeps_every_line_in_its_place(folder, segmentation, lines):
     assert [pieces.split() for pieces in encoded] == [pieces.split(" ") if pieces else [] for pieces in encoded]
 
 
-@examples
 @given(st.lists(st.tuples(BYTES, BYTES), max_size=8), st.booleans())
 def test_cleaning_keeps_pairs_together_and_in_order(folder, pairs, fix):
     for side, suffix in enumerate(("en", "de")):
@@ -94,7 +84,6 @@ def is_dropped(character):
     return (code < 0x20 or 0x7F <= code < 0xA0) and not character.isspace()
 
 
-@examples
 @given(LINE)
 def test_a_fixed_line_is_one_line_for_every_tool(line):
     assert len(f"a{fixed(line)}b".splitlines()) == 1

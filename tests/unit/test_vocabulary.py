@@ -65,6 +65,16 @@ def test_no_piece_holds_white_space_or_a_literal_nul(tmp_path):
     assert [piece for piece in pieces if re.search(r"\s|\0", piece)] == []
 
 
+def test_a_line_with_the_trainers_own_character_is_learned_from(tmp_path, texts):
+    lines = [f"\u2585 {line}" for line in ENGLISH + GERMAN]
+    made = [write(tmp_path / "plain.txt", ENGLISH + GERMAN), write(tmp_path / "blocks.txt", lines)]
+    pieces = []
+    for path in made:
+        make_vocabulary([path], 330, path.with_suffix(""))
+        pieces.append(set(Dictionary.load(str(path.with_suffix(".dict.txt"))).symbols))
+    assert pieces[0] == pieces[1]
+
+
 def test_size_too_large_names_the_largest_which_then_works(tmp_path, texts):
     with pytest.raises(ValueError, match=r"--size 50000 is too large: this text supports at most (\d+)") as error:
         make_vocabulary(texts, 50_000, tmp_path / "joint")

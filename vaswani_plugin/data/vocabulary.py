@@ -32,6 +32,8 @@ CHARACTER_COVERAGE = 0.9999
 # SentencePiece counts positions inside a word in 16 bits.
 _LONGEST_LINE = 16_000
 
+# SentencePiece's trainer means unknown characters by it, and leaves out every line with one of them.
+_TRAINERS_OWN = "\u2585"
 # Text that looks like a special or byte piece must never grow into an ordinary piece of the same name.
 _PIECE_LOOKALIKE = re.compile(r"<(?=/?s>|pad>|unk>|0x[0-9A-F]{2}>)")
 _WHITE_SPACE = re.compile(r"\s")
@@ -105,7 +107,7 @@ class _Sample:
         self.lines += 1
         self.bytes += len(line) + 1
         # White space other than a space stays out of the pieces (fairseq would split there) and is spelt in bytes.
-        text = _WHITE_SPACE.sub(" ", text.replace("\0", ""))
+        text = _WHITE_SPACE.sub(" ", text.replace("\0", "").replace(_TRAINERS_OWN, " "))
         text = _PIECE_LOOKALIKE.sub("< ", text)
         for start in range(0, len(text), _LONGEST_LINE):
             yield text[start : start + _LONGEST_LINE]

@@ -1,10 +1,10 @@
 """A stream of lines through a translator: line n in, line n out, whatever its bytes."""
 
+import codecs
 from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, Optional
 
 import torch
-from torch import Tensor
 
 from vaswani_plugin.data.progress import Progress
 from vaswani_plugin.data.text_files import blocks_of_lines
@@ -14,6 +14,8 @@ from vaswani_plugin.inference.translator import Translator
 FIRST_WINDOW = 16
 LARGEST_WINDOW = 4096
 """Lines that are sorted by length together: few at first, so that something can be seen soon, then more for speed."""
+
+_NOTHING = torch.empty(0, dtype=torch.long)
 
 
 def translate_stream(
@@ -25,22 +27,26 @@ def translate_stream(
 ) -> None:
     r"""Translates lines as they arrive; a line ends at ``\n`` and nowhere else.
 
+    A byte order mark at the very start is no text. Of bytes that are not UTF-8, U+FFFD is translated.
+
     Args:
-        notice: takes a sentence about each line that is left empty because it cannot be translated.
+        notice: takes a sentence about each line with such bytes, and about each that is left empty because it cannot
+            be translated.
 
     Raises:
-        ValueError: at the end, if there were such lines.
+        ValueError: at the end, if lines were left empty.
     """
     done = refused = 0
     with Progress("translate") as progress:
         for lines in _windows(blocks_of_lines(source)):
             encoded = []
             for number, line in enumerate(lines, done + 1):
-                tokens, reason = _encode(translator, line)
+                tokens = translator.encode(_decoded(line, number, notice))
+                reason = translator.refusal(tokens)
                 if reason is not None:
                     refused += 1
                     notice(f"line {number} {reason}")
-                encoded.append(tokens)
+                encoded.append(_NOTHING if reason is not None else tokens)
             texts = translator.decode_best(encoded, beam)
             output.write("".join(f"{text}\n" for text in texts).encode("utf-8"))
             output.flush()
@@ -61,12 +67,11 @@ def _windows(blocks: Iterator[Sequence[bytes]]) -> Iterator[Sequence[bytes]]:
             size = min(2 * size, LARGEST_WINDOW)
 
 
-def _encode(translator: Translator, line: bytes) -> tuple[Tensor, Optional[str]]:
-    """Ids, none of them for a line that cannot be translated, and why it cannot."""
-    nothing = torch.empty(0, dtype=torch.long)
+def _decoded(line: bytes, number: int, notice: Callable[[str], None]) -> str:
+    if number == 1:
+        line = line.removeprefix(codecs.BOM_UTF8)
     try:
-        tokens = translator.encode(line.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        return nothing, f"is not UTF-8 (byte 0x{line[error.start]:02X} at position {error.start + 1}): convert it"
-    reason = translator.refusal(tokens)
-    return (tokens if reason is None else nothing), reason
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        notice(f"line {number} is not UTF-8; U+FFFD stands for what cannot be read")
+        return line.decode("utf-8", errors="replace")

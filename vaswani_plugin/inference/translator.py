@@ -35,7 +35,8 @@ class Translator(GeneratorHubInterface):
     ) -> Any:
         """Best translation of one sentence (str -> str) or of each of several (in their order).
 
-        A blank sentence stays blank. Sentences of like length are translated together.
+        A blank sentence stays blank, and white space at the ends is no part of a sentence. Sentences of like length
+        are translated together.
 
         Args:
             beam: hypotheses kept alive (the paper: 4).
@@ -50,7 +51,7 @@ class Translator(GeneratorHubInterface):
         for name in search:
             if name not in self.cfg.generation:
                 raise UserError(f"{name} is not a setting of fairseq's search; beam and min_len are, for example")
-        encoded = [self.encode(sentence) for sentence in sentences]
+        encoded = [self.encode(sentence) for sentence in _checked(sentences)]
         for number, tokens in enumerate(encoded, 1):
             if reason := self.refusal(tokens):
                 raise UserError(f"sentence {number} of {len(encoded)} {reason}")
@@ -78,8 +79,8 @@ class Translator(GeneratorHubInterface):
         return None
 
     def encode(self, sentence: str) -> Tensor:
-        """Text -> ids with </s>; a blank sentence has nothing but </s>."""
-        return super().encode(sentence if sentence.strip() else "")
+        """Text without the white space at its ends -> ids with </s>; a blank sentence has nothing but </s>."""
+        return super().encode(sentence.strip())
 
     def generate(
         self,
@@ -105,7 +106,7 @@ class Translator(GeneratorHubInterface):
             raise UserError(f"{len(sentences)} sentences cannot be scored with {len(targets)} translations")
         pairs = [
             (self.encode(sentence), self.tgt_dict.encode_line(self.apply_bpe(target), add_if_not_exist=False).long())
-            for sentence, target in zip(sentences, targets)
+            for sentence, target in zip(_checked(sentences), _checked(targets))
         ]
         scored: dict[int, Any] = {}
         settings = self.cfg.generation.copy()
@@ -136,6 +137,23 @@ class Translator(GeneratorHubInterface):
                 rows = [row for row in rows if self.refusal(tokens[row]) is None]
             if rows:
                 yield dataset.collater([dataset[row] for row in rows])
+
+
+def _checked(sentences: Sequence[Any]) -> list[str]:
+    """The sentences, if each of them is text that can be written in UTF-8."""
+    checked = list(sentences)
+    for number, sentence in enumerate(checked, 1):
+        name = f"sentence {number} of {len(checked)}"
+        if not isinstance(sentence, str):
+            raise UserError(f"{name} is of the type {type(sentence).__name__}, not str: decode bytes first")
+        try:
+            sentence.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise UserError(
+                f"{name} holds half of a surrogate pair (U+{ord(sentence[error.start]):04X} at position "
+                f"{error.start + 1}), which is no character: decode its bytes as UTF-8"
+            ) from None
+    return checked
 
 
 def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
