@@ -16,11 +16,11 @@ from benchmarks.peers import SIZES, Turn
 
 BEAM = 4
 SENTENCES = 64
+_PRECISIONS = {"float32": [], "mixed": ["--mixed-precision"], "int8": ["--int8"]}
 
 
 def plugin(task: dict[str, Any]) -> Turn:
-    mixed = ["--mixed-precision"] if task["precision"] == "mixed" else []
-    return _turn(task, plugin_flags(SIZES[task["size"]]) + mixed)
+    return _turn(task, plugin_flags(SIZES[task["size"]]) + _PRECISIONS[task["precision"]])
 
 
 def stock(task: dict[str, Any]) -> Turn:

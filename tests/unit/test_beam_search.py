@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from plain_search import log_probabilities, penalty, plain_search
 from stock_weights import randomize
 from toy_task import build, dictionary
 
@@ -38,21 +39,6 @@ def search(ensemble: "list[Any]", sources: "list[list[int]]", left: bool = True,
     return made.generate(ensemble, collate(sources, left))
 
 
-@torch.no_grad()
-def log_probabilities(ensemble: "list[Any]", source: "list[int]", prefixes: "list[tuple[int, ...]]") -> torch.Tensor:
-    """The next token's, for prefixes of equal length, by full passes in float64: (prefixes, V)."""
-    shifted = torch.tensor([[EOS, *prefix] for prefix in prefixes])
-    sources = torch.tensor([source]).expand(len(prefixes), -1)
-    each = [torch.log_softmax(model(sources, None, shifted)[0][:, -1], -1) for model in ensemble]
-    result = torch.logsumexp(torch.stack(each), 0) - math.log(len(each))
-    result[:, :2] = -math.inf
-    return result
-
-
-def penalty(length: int, alpha: float) -> float:
-    return ((5 + length) / 6) ** alpha
-
-
 def exhaustive(ensemble: "list[Any]", source: "list[int]", longest: int, alpha: float) -> "list[tuple[float, Any]]":
     """Every output of up to ``longest`` tokens with its score, best first."""
     alphabet = [UNK, 4, 5, 6, 7, 8]
@@ -77,31 +63,6 @@ def test_a_wide_beam_finds_the_best_of_all_outputs(alpha: float, seed: int) -> N
         expected = exhaustive(ensemble, source, 4, alpha)[:5]
         assert [tuple(h["tokens"].tolist()) for h in hypotheses[:5]] == [tokens for _, tokens in expected]
         assert [float(h["score"]) for h in hypotheses[:5]] == pytest.approx([s for s, _ in expected], abs=1e-5)
-
-
-def plain_search(
-    ensemble: "list[Any]", source: "list[int]", beam: int, alpha: float, longest: int, nbest: int
-) -> "list[tuple[float, tuple[int, ...]]]":
-    """The rules in the words of the docstring: one sentence, lists, full passes, no caches."""
-    alive: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
-    finished: list[tuple[float, tuple[int, ...]]] = []
-    for length in range(longest + 1):
-        following = log_probabilities(ensemble, source, [prefix for _, prefix in alive])
-        candidates = [
-            (log_p + row[token], (*prefix, token))
-            for (log_p, prefix), row in zip(alive, following.tolist())
-            for token in range(9)
-            if row[token] > -math.inf and (length < longest or token == EOS)
-        ]
-        candidates = sorted(candidates, reverse=True)[: 2 * beam if beam > 1 else 1]
-        finished += [(s / penalty(length + 1, alpha), t) for s, t in candidates if t[-1] == EOS]
-        finished = sorted(finished, reverse=True)[:beam]
-        alive = [(s, t) for s, t in candidates if t[-1] != EOS][:beam]
-        if not alive or (
-            len(finished) >= nbest and finished[nbest - 1][0] >= alive[0][0] / penalty(longest + 1, alpha)
-        ):
-            break
-    return finished
 
 
 @pytest.mark.parametrize("beam", [1, 2, 4])

@@ -24,6 +24,7 @@ from vaswani_plugin.generation.fairseq_search import (
     PaperScoredSearchWithAlignment,
     flags_of_fairseqs_search,
 )
+from vaswani_plugin.generation.int8_weights import use_int8_weights
 from vaswani_plugin.generation.long_sources import blank_long_sources
 from vaswani_plugin.generation.search_flags import check_search_flags
 from vaswani_plugin.models.sequence_encoder import UNLIMITED_LENGTH
@@ -50,6 +51,9 @@ class VaswaniTranslationConfig(TranslationConfig):
     )
     mixed_precision: bool = field(
         default=False, metadata={"help": "matrix products in bfloat16, weights and sums in float32 (torch.autocast)"}
+    )
+    int8: bool = field(
+        default=False, metadata={"help": "translate with 8-bit integer products, on a CPU; not for training"}
     )
 
 
@@ -140,9 +144,11 @@ class VaswaniTranslationTask(TranslationTask):
     ) -> Any:
         """The paper's beam search; fairseq's own, under the paper's score, for what the paper's does not do.
 
+        With ``--int8`` the models' weights become 8-bit integers here, whichever search it is.
+
         Raises:
             ValueError: ``--lenpen`` or ``--unnormalized``, which belong to fairseq's own score; a flag without a
-                meaning.
+                meaning; models that ``--int8`` is not for.
         """
         if isinstance(args, Namespace):  # --eval-bleu-args: a flag that is not there means the paper's value
             args = Namespace(**{**PAPER_SEARCH, **vars(args)})
@@ -155,6 +161,8 @@ class VaswaniTranslationTask(TranslationTask):
             raise UserError(
                 "--unnormalized has no effect under --task vaswani_translation: give --length-penalty-alpha 0"
             )
+        if self.cfg.int8:
+            use_int8_weights(models, self.cfg.mixed_precision)
         if seq_gen_cls is not None or getattr(args, "score_reference", False):
             return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
         check_search_flags(args, len(self.target_dictionary))
@@ -191,6 +199,8 @@ class VaswaniTranslationTask(TranslationTask):
         return super().build_bpe(args)
 
     def build_criterion(self, cfg: Any) -> Any:
+        if self.cfg.int8:
+            raise UserError("--int8 is for translating: leave it out of fairseq-train and fairseq-validate")
         # fairseq hands over one part of the configuration; the others, which the task sees nowhere, are beside it.
         self._computes_losses = True
         self._whole_configuration = cfg._get_parent() if OmegaConf.is_config(cfg) else None

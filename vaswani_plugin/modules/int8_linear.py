@@ -1,0 +1,73 @@
+"""Products of 8-bit integers, for translating on a CPU; they have no gradient."""
+
+from typing import Any, Optional
+
+import torch
+from torch import Tensor, nn
+
+_LARGEST = 90
+"""Integers are -90 to 90. Processors without VNNI add two neighbouring products in 16 bits and clip what is larger,
+without a word: with the inputs moved to 1 to 181, which these processors want unsigned, 2 * 181 * 90 just fits."""
+_SMALLEST = 1e-30
+"""In the place of 0 as the largest number of a row of zeros."""
+
+
+def available() -> bool:
+    """Whether this torch has the operator: an internal one, looked for here and called nowhere but below."""
+    return hasattr(torch.ops.onednn, "qlinear_pointwise") and hasattr(torch.ops.onednn, "qlinear_prepack")
+
+
+class _PackedMatrix:
+    """A matrix of integers (O, I) in the order that the kernel reads."""
+
+    def __init__(self, integers_OI: Tensor, scale_O: Tensor) -> None:
+        self.packed = torch.ops.onednn.qlinear_prepack(integers_OI, None)
+        self.scale_O = scale_O
+        self.zeros_O = torch.zeros_like(scale_O, dtype=torch.int32)
+        # What the move of the inputs by _LARGEST + 1 adds to every sum.
+        self.moved_O = -(_LARGEST + 1) * integers_OI.sum(dim=1) * scale_O
+
+    def product(self, moved: Tensor) -> Tensor:
+        """Moved inputs, uint8 (..., I) -> float32 (..., O), in terms of the matrix's scales."""
+        none: Any = ("none", [], "")
+        return torch.ops.onednn.qlinear_pointwise(
+            moved, 1.0, 0, self.packed, self.scale_O, self.zeros_O, self.moved_O, 1.0, 0, torch.float32, *none
+        )
+
+
+def largest_of_rows(x: Tensor) -> Tensor:
+    """(..., I) -> (..., 1), the largest absolute value; NaN if there is a NaN."""
+    return torch.linalg.vector_norm(x, ord=float("inf"), dim=-1, keepdim=True)
+
+
+class Int8Linear(nn.Module):
+    """x W^T + b with a scale for each row of W and, found anew in each call, for each row of x.
+
+    A row of x is a position of one sentence, so that a sentence's result does not depend on its batch.
+    """
+
+    def __init__(self, weight_OI: Tensor, bias_O: Optional[Tensor] = None) -> None:
+        super().__init__()
+        weight_OI = weight_OI.detach()
+        # A row of zeros has some scale; that of a row with a NaN is NaN, so that its results are.
+        scale_O1 = largest_of_rows(weight_OI).clamp_(min=_SMALLEST) / _LARGEST
+        self.matrix = _PackedMatrix((weight_OI / scale_O1).round_().to(torch.int8), scale_O1.squeeze(1))
+        self.bias = None if bias_O is None else bias_O.detach()
+        # Added before the fraction is cut off, which therefore rounds.
+        self.move = torch.tensor(_LARGEST + 1.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """float32 (..., I) -> float32 (..., O)"""
+        largest = largest_of_rows(x).clamp_(min=_SMALLEST)
+        moved = torch.addcmul(self.move, x, _LARGEST / largest).to(torch.uint8)
+        product = self.matrix.product(moved)
+        scale = largest.div_(_LARGEST)
+        return product.mul_(scale) if self.bias is None else torch.addcmul(self.bias, product, scale)
+
+
+class Int8Projection(Int8Linear):
+    """In the place of an embedding as the pre-softmax projection."""
+
+    def project(self, x_BTD: Tensor) -> Tensor:
+        """Decoder output (B, T, D) -> logits (B, T, V)"""
+        return self(x_BTD)
