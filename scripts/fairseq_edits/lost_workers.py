@@ -23,9 +23,10 @@ EDITS = [
             "def call_main(cfg: FairseqConfig, main, **kwargs):\n",
             """\
     try:
-        with tells_lost_workers(cfg.distributed_training.distributed_rank):
+        with tells_no_connection(cfg.distributed_training.distributed_rank):
             cfg.distributed_training.distributed_rank = distributed_init(cfg)
 
+        with tells_lost_workers(cfg.distributed_training.distributed_rank):
             after_distributed_init_fn = kwargs.pop("after_distributed_init_fn", None)
             if after_distributed_init_fn:
                 cfg = after_distributed_init_fn(cfg)
@@ -48,8 +49,108 @@ EDITS = [
         Replace(
             _UTILS,
             "from fairseq.stop_signal import forward_to, interrupt\n",
-            "from fairseq.lost_worker import stop_with_parent, tells_lost_workers\n"
+            "from fairseq.lost_worker import stop_with_parent, tells_lost_workers, tells_no_connection\n"
             "from fairseq.stop_signal import forward_to, interrupt\n",
+        ),
+    ),
+    Edit(
+        "checkpoint-of-the-first-worker",
+        "workers that do not see the first one's checkpoints, on another machine, waited for ever for each other at the "
+        "second start",
+        Replace(
+            "fairseq/checkpoint_utils.py",
+            """\
+def load_checkpoint(cfg: CheckpointConfig, trainer, **passthrough_args):
+    \"\"\"
+    Load a checkpoint and restore the training iterator.
+
+    *passthrough_args* will be passed through to
+    ``trainer.get_train_iterator``.
+    \"\"\"
+
+    reset_optimizer""",
+            """\
+def _choose_checkpoint(cfg: CheckpointConfig, trainer):
+    \"\"\"The file to load and what to leave of it, as the flags and the files in this worker's sight say.\"\"\"
+
+    reset_optimizer""",
+        ),
+        Replace(
+            "fairseq/checkpoint_utils.py",
+            "    extra_state = trainer.load_checkpoint(\n",
+            """\
+    return (
+        checkpoint_path,
+        reset_optimizer,
+        reset_lr_scheduler,
+        optimizer_overrides,
+        reset_meters,
+        reset_dataloader,
+    )
+
+
+def load_checkpoint(cfg: CheckpointConfig, trainer, **passthrough_args):
+    \"\"\"
+    Load a checkpoint and restore the training iterator.
+
+    *passthrough_args* will be passed through to
+    ``trainer.get_train_iterator``.
+    \"\"\"
+    (
+        checkpoint_path,
+        reset_optimizer,
+        reset_lr_scheduler,
+        optimizer_overrides,
+        reset_meters,
+        reset_dataloader,
+    ) = trainer.from_first_worker(lambda: _choose_checkpoint(cfg, trainer))
+
+    extra_state = trainer.load_checkpoint(
+""",
+        ),
+        Replace(
+            "fairseq/trainer.py",
+            "        bexists = PathManager.isfile(filename)\n",
+            "        bexists = self.from_first_worker(lambda: PathManager.isfile(filename))\n",
+        ),
+        Replace(
+            "fairseq/trainer.py",
+            """\
+    def load_checkpoint(
+        self,
+        filename,
+""",
+            """\
+    def from_first_worker(self, find):
+        \"\"\"
+        What *find* returns in the first worker, which may be the only one that sees the checkpoints.
+
+        A UserError that it raises there is raised in all. Where each worker has checkpoints of its own, each finds.
+        \"\"\"
+        if self.data_parallel_world_size == 1 or self.tpu or self.checkpoint_suffix:
+            return find()
+        found, refusal = None, None
+        if self.data_parallel_rank == 0:
+            try:
+                found = find()
+            except UserError as error:
+                refusal = str(error)
+        found, refusal = distributed_utils.broadcast_object(
+            (found, refusal),
+            src_rank=0,
+            group=self.data_parallel_process_group,
+            dist_device=self.device,
+        )
+        if refusal is not None:
+            error = UserError(refusal)
+            error.of_all_workers = True
+            raise error
+        return found
+
+    def load_checkpoint(
+        self,
+        filename,
+""",
         ),
     ),
     Edit(

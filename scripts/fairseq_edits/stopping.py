@@ -202,7 +202,8 @@ EDITS = [
             )
             forward_to(started)
             try:
-                while not started.join():
+                # what is left of them has some time to end by itself
+                while not started.join(grace_period=15):
                     pass
             except KeyboardInterrupt:
                 interrupt(started)

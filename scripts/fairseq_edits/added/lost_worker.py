@@ -14,7 +14,7 @@ _GO_ON = "a training goes on from its last checkpoint when its command is given 
 
 # How gloo, NCCL and the store that connects the workers word it, each in an error class of its own or none at all.
 _WORDS = re.compile(r"gloo/|NCCL|TCPStore|client socket|server socket|Connection (closed|reset) by peer|Broken pipe")
-_SOURCE = re.compile(r"^\[[^\]]*\]\s*")
+_SOURCE_FILE = re.compile(r"\[[^\]]*/gloo/[^\]]*\]\s*")
 _PR_SET_PDEATHSIG = 1
 
 
@@ -23,19 +23,38 @@ class LostWorker(UserError):
 
 
 @contextlib.contextmanager
+def tells_no_connection(rank: Optional[int]) -> Iterator[None]:
+    """Raises LostWorker for the errors with which torch says that the workers cannot be connected."""
+    with _raises(
+        "worker {rank} could not be connected with the others ({reason}): the first worker's address and port must be "
+        "free there and reachable from all machines, through the network interface that GLOO_SOCKET_IFNAME (CPU) or "
+        "NCCL_SOCKET_IFNAME (GPU) names",
+        rank,
+    ):
+        yield
+
+
+@contextlib.contextmanager
 def tells_lost_workers(rank: Optional[int]) -> Iterator[None]:
     """Raises LostWorker for the errors with which torch says that a connection to another worker has ended."""
+    with _raises(
+        "worker {rank} has lost another one ({reason}): that one was killed or has failed, or the network is down; "
+        + _GO_ON,
+        rank,
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def _raises(sentence: str, rank: Optional[int]) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
         if not _WORDS.search(str(error)):
             raise
-        # gloo adds advice after its first sentence
-        reason = _SOURCE.sub("", str(error).strip().split("\n")[0]).split(". ")[0]
-        raise LostWorker(
-            f"worker {rank} has lost another one ({reason}): that one was killed or has failed, or the network is "
-            f"down; {_GO_ON}"
-        ) from error
+        first_line = _SOURCE_FILE.sub("", str(error).strip().split("\n")[0])
+        reason = first_line.split(". This is typically")[0]  # gloo's advice
+        raise LostWorker(sentence.format(rank=rank, reason=reason)) from error
 
 
 def end_for_lack_of_progress(seconds: float) -> None:

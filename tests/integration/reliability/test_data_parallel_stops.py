@@ -130,13 +130,15 @@ def test_an_interrupt(corpus: Corpus, undisturbed: Workers, tmp_path: Path) -> N
 
 
 def test_a_killed_host(corpus: Corpus, hosts: "tuple[Host, Host]", undisturbed: Workers, tmp_path: Path) -> None:
-    """All that ran on the second host is killed."""
+    """All that ran on the second host is killed; it comes back, and sees nothing of the first one's checkpoints."""
     workers = begun(corpus, tmp_path, **on(hosts))
     workers.send(signal.SIGKILL, 1)
     assert workers.statuses(SECONDS) == [1, -signal.SIGKILL]
     address = re.escape(f"[{hosts[1].address}]")
     assert_told(workers, 0, rf"worker 0 has lost another one \([^()]* {address}:[^()]*\): .*")
-    assert_goes_on(corpus, tmp_path / "save", undisturbed, **on(hosts))
+    saves = (tmp_path / "save", tmp_path / "on the second host")
+    assert_goes_on(corpus, tmp_path / "save", undisturbed, saves=saves, **on(hosts))
+    assert not saves[1].exists()
 
 
 def test_a_network_that_is_cut(

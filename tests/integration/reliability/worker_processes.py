@@ -116,13 +116,18 @@ def start(
     address: str = "127.0.0.1",
     namespaces: "Sequence[Sequence[str]]" = ((), ()),
     environments: "Sequence[dict[str, str]]" = ({}, {}),
+    saves: "Sequence[Path]" = (),
 ) -> Workers:
-    """Start the workers of one training; ``namespaces`` has the files of those that each worker enters first."""
-    arguments = [str(word) for word in (binary, *TRAINING, "--save-dir", save, *extra)]
+    """Start the workers of one training; ``namespaces`` has the files of those that each worker enters first.
+
+    ``saves`` are folders of checkpoints for workers that do not see the first one's.
+    """
     shared = {"WORLD_SIZE": str(count), "MASTER_ADDR": address, "MASTER_PORT": str(free_port())}
     processes = []
     for rank, (entered, own) in enumerate(zip(namespaces[:count], environments[:count])):
         ranked = {**shared, "RANK": str(rank), "LOCAL_RANK": str(rank), **own} if count > 1 else own
+        folder = saves[rank] if saves else save
+        arguments = [str(word) for word in (binary, *TRAINING, "--save-dir", folder, *extra)]
         process = _FORKED.Process(target=_work, args=(arguments, str(_log(save, rank)), ranked, entered))
         process.start()
         processes.append(process)
