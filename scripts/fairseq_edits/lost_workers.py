@@ -55,8 +55,8 @@ EDITS = [
     ),
     Edit(
         "checkpoint-of-the-first-worker",
-        "workers that do not see the first one's checkpoints, on another machine, waited for ever for each other at the "
-        "second start",
+        "where only the first worker sees the checkpoints, as without a shared disk, all of them waited for ever for "
+        "each other at the second start",
         Replace(
             "fairseq/checkpoint_utils.py",
             """\

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 from conftest import Corpus
-from worker_processes import TRAINING, free_port
+from worker_processes import TRAINING, children, free_port
 
 COMMAND = Path(sys.executable).with_name("fairseq-train")
 TORCHRUN = Path(sys.executable).with_name("torchrun")
@@ -51,11 +51,6 @@ class Launcher:
             assert time.monotonic() < end, self.log[-4000:]
             time.sleep(0.05)
         return status
-
-
-def children(parent: int) -> "list[int]":
-    lists = Path(f"/proc/{parent}/task").glob("*/children")
-    return sorted(int(pid) for found in lists for pid in found.read_text().split())
 
 
 def command_of(pid: int) -> str:

@@ -24,14 +24,11 @@ ADVICE = ". This is typically caused by a remote worker crashing. Check the logs
 def test_words_of_torch_become_a_sentence(said: str, reason: str) -> None:
     from fairseq.lost_worker import LostWorker, tells_lost_workers, tells_no_connection
 
-    with pytest.raises(
-        LostWorker, match=rf"^worker 3 has lost another one \({re.escape(reason)}\): that one was killed"
-    ):
-        with tells_lost_workers(3):
-            raise RuntimeError(said)
-    with pytest.raises(LostWorker, match=rf"^worker 0 could not be connected .* \({re.escape(reason)}\): the first"):
-        with tells_no_connection(0):
-            raise RuntimeError(said)
+    bracketed = re.escape(f"({reason})")
+    with pytest.raises(LostWorker, match=f"^worker 3 has lost another one {bracketed}: that "), tells_lost_workers(3):
+        raise RuntimeError(said)
+    with pytest.raises(LostWorker, match=f"^worker 0 could not be .* {bracketed}: the first"), tells_no_connection(0):
+        raise RuntimeError(said)
 
 
 def test_other_errors_pass() -> None:

@@ -33,6 +33,12 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
+def children(parent: int) -> "list[int]":
+    """The processes that a process has started, in the order of their numbers."""
+    lists = Path(f"/proc/{parent}/task").glob("*/children")
+    return sorted(int(pid) for found in lists for pid in found.read_text().split())
+
+
 def _enter(namespaces: "Sequence[str]") -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     for path in namespaces:
@@ -72,7 +78,7 @@ class Workers:
 
     def wait_for(self, text: str, rank: int = 0) -> None:
         """Until the worker's log holds ``text``; a worker that ends before fails the test."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + 120
         while text not in self.log(rank):
             assert self.processes[rank].is_alive(), self.log(rank)[-4000:]
             assert time.monotonic() < end, self.log(rank)[-4000:]
@@ -82,7 +88,7 @@ class Workers:
         for rank in ranks:
             os.kill(self.processes[rank].pid, number)
 
-    def statuses(self, seconds: float = 60) -> "list[int]":
+    def statuses(self, seconds: float = 120) -> "list[int]":
         """What the workers ended with, minus the number of a signal; those still there after ``seconds`` fail it."""
         end = time.monotonic() + seconds
         for process in self.processes:
