@@ -1,5 +1,5 @@
 # Quotes lines of fairseq 0.12.2, Copyright (c) Facebook, Inc. and its affiliates, MIT licence.
-"""Robustness in ending: a run that is over stays over, however often it was stopped and started in between."""
+"""Robustness in stopping and starting: a run that is over stays over, and one that goes on has lost nothing."""
 
 from fairseq_edits.edit import Cut, Edit, Replace
 
@@ -130,6 +130,22 @@ def should_stop_early(
             '        save_checkpoint.best = extra_state["best"]\n',
             '        save_checkpoint.best = extra_state["best"]\n'
             '        trainer.early_stop.update(extra_state.get("early_stop", {}))\n',
+        ),
+    ),
+    Edit(
+        "loss-of-the-ended-epoch",
+        "a training that went on from the end of an epoch never told its schedule the loss of that epoch's validation",
+        Replace(
+            _CHECKPOINTS,
+            "    trainer.lr_step(epoch_itr.epoch)\n",
+            """\
+    if extra_state is not None and not reset_optimizer and not reset_lr_scheduler:
+        ended = extra_state["train_iterator"]
+        if ended.get("version", 1) >= 2 and ended["iterations_in_epoch"] == 0:
+            # what the training did next when it was not stopped
+            trainer.lr_step(ended["epoch"] - 1, extra_state.get("val_loss"))
+    trainer.lr_step(epoch_itr.epoch)
+""",
         ),
     ),
 ]

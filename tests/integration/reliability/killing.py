@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 # What a start may take at most, in seconds.
-_LONGEST = 120.0
-_STEP = 0.0003
+_LONGEST = 600.0
+# How often a folder is looked into, and whether the command has ended.
+_STEP, _LOOK = 0.0005, 0.02
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,10 @@ def _wait_for(moment: Moment, process: "subprocess.Popen[bytes]", begun: float) 
             missing -= len(new)
             if missing <= 0:
                 missing, since = 0, time.monotonic()
-        if not missing and time.monotonic() - since >= moment.seconds:
+        left = since + moment.seconds - time.monotonic()
+        if not missing and left <= 0:
             return True
-        time.sleep(_STEP)
+        time.sleep(_STEP if missing else min(left, _LOOK))
 
 
 def _names(moment: Moment) -> "set[tuple[str, int]]":

@@ -16,7 +16,7 @@ from vaswani_plugin.checkpoints.reading import read_checkpoint
 
 RECIPE = Path(__file__).parents[3] / "examples" / "quickstart" / "run.sh"
 LONG = pytest.param(30, marks=pytest.mark.long)
-SETTINGS = {"DATA": "data", "WORK": "work", "VOCAB_SIZE": "280", "MAX_UPDATE": "12"}
+SETTINGS = {"DATA": "data", "WORK": "work", "VOCAB_SIZE": "280", "MAX_UPDATE": "4"}
 # What a start logs or counts, not what it makes.
 _BESIDE = ("logs", "steps", "lock", "train.log", "preprocess.log", "report.html")
 
@@ -25,7 +25,7 @@ _BESIDE = ("logs", "steps", "lock", "train.log", "preprocess.log", "report.html"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("quickstart")
     (folder / "data").mkdir()
-    for seed, (part, count) in enumerate((("train", 400), ("valid", 10), ("test", 10))):
+    for seed, (part, count) in enumerate((("train", 100), ("valid", 4), ("test", 4))):
         write_pairs(folder / "data", part, count, seed)
     return folder
 
@@ -52,7 +52,7 @@ def assert_whole(work: Path, expected: Path) -> None:
     assert not report.exists() or report.read_bytes().rstrip().endswith(b"</html>")
 
 
-@pytest.mark.parametrize("kills", [5, LONG])
+@pytest.mark.parametrize("kills", [3, LONG])
 def test_quickstart(folder: Path, commands_at_once: "dict[str, str]", tmp_path: Path, kills: int) -> None:
     work, expected = folder / "work", tmp_path / "expected"
     shutil.rmtree(work, ignore_errors=True)
