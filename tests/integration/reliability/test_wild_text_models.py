@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Optional
 
 import pytest
+import sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from in_process import generate, interactive, refusal, train
+from small_run import sentences, translation
 from wild_kit import LIMIT, Kit, reply, vaswani
 from wild_text import BYTES, FILES, FIRST, LAST, LINE, is_utf8, lines_of
 
@@ -72,12 +74,8 @@ def test_train(name: str, text: Path, kit: Kit, tmp_path: Path) -> None:
         return
     lengths = [len(line.split()) + 1 for line in pieces]
     fitting = [length for length in lengths if length <= 256]
-    done = train(
-        tmp_path / "binary",
-        tmp_path / "save",
-        "--disable-validation",
-        *("--max-tokens", 20_000, "--required-batch-size-multiple", 1),
-    )
+    flags = ("--disable-validation", "--max-tokens", 20_000, "--required-batch-size-multiple", 1)
+    done = train(tmp_path / "binary", tmp_path / "save", *flags)
     assert f"{len(lengths) - len(fitting)} of {len(lengths)} training pairs left out" in done.output
     loss, tokens = re.findall(r"epoch 001 \| loss ([\d.]+) .*\| wpb ([\d.]+) \|", done.output)[0]
     assert 0 < float(loss) < 20
@@ -228,3 +226,25 @@ def test_any_string_of_python_is_translated_or_refused(kit: Kit, text: str) -> N
         found = kit.translator.translate(["red", text])
         assert found[0] == reply("red")
         assert "\n" not in found[1]
+
+
+def test_sacrebleu_of_generated_text(kit: Kit, tmp_path: Path) -> None:
+    """The flag by which fairseq-generate prints sacreBLEU of the texts, and no second score beside it."""
+    for language, lines in (("en", sentences(12, seed=5)), ("de", map(translation, sentences(12, seed=6)))):
+        pieces = kit.segmentation.encode_lines(list(lines))
+        (tmp_path / f"text.{language}").write_text("".join(f"{line}\n" for line in pieces))
+    kit.preprocess(tmp_path / "text", tmp_path / "binary", "test")
+    languages = ("-s", "en", "-t", "de")
+    done = generate(tmp_path / "binary", kit.checkpoint, *languages, *kit.segmented, "--sacrebleu", "--max-len-b", 9)
+    texts = [dict(re.findall(rf"^{kind}-(\d+)\t(?:\S+\t)?(.*)$", done.output, re.MULTILINE)) for kind in ("D", "T")]
+    assert len(texts[0]) == 12
+    hypotheses, references = ([side[str(number)] for number in range(12)] for side in texts)
+    expected = sacrebleu.corpus_bleu(hypotheses, [references], force=True)
+    assert expected.counts[0] > 0
+    assert f"Generate test with beam=4: {expected.format()}" in done.output
+    assert "Use --sacrebleu" not in done.output
+    other = ("--sacrebleu", "--scoring", "chrf")
+    done = generate(tmp_path / "binary", kit.checkpoint, *languages, *kit.segmented, *other, status=1)
+    assert refusal(done, "fairseq-generate") == (
+        "--sacrebleu and --scoring chrf ask for two scores; leave out one of them"
+    )
