@@ -15,6 +15,9 @@ from vaswani_plugin.errors import UserError
 _ALLOWED: list[Any] = [argparse.Namespace, *((function, name) for name, function in NUMPY_NAMES.items())]
 """Beside tensors and plain containers: settings, and the NumPy arrays in which --eval-bleu keeps its counts."""
 
+_FOLDER = 0x10
+"""MS-DOS' bit among a zip member's attributes."""
+
 
 def read_checkpoint(path: Path, weights: bool = True) -> dict[str, Any]:
     """What fairseq saved: a dictionary with "model", "cfg", "optimizer_history", "extra_state" and others.
@@ -37,7 +40,7 @@ def read_checkpoint(path: Path, weights: bool = True) -> dict[str, Any]:
             raise ValueError("cut off, or not written by torch.save")
         damaged = _damaged_member(path, weights)
         if damaged is not None:
-            raise ValueError(f"the check sum of {damaged} differs")
+            raise ValueError(f"the check sum of {damaged} differs, or its kind")
         with torch.serialization.safe_globals(_ALLOWED):
             state = torch.load(path, map_location="cpu", mmap=not weights, weights_only=True)
     except pickle.UnpicklingError as error:
@@ -56,9 +59,14 @@ def read_checkpoint(path: Path, weights: bool = True) -> dict[str, Any]:
 
 
 def _damaged_member(path: Path, weights: bool) -> Optional[str]:
-    """The first member whose check sum differs; without ``weights`` those of tensors are not read."""
+    """The first member whose check sum differs; without ``weights`` those of tensors are not read.
+
+    Of a member that is marked as a folder torch reads nothing, and takes what was in the memory before.
+    """
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
+            if member.external_attr & _FOLDER:
+                return member.filename
             if not weights and "/data/" in member.filename:
                 continue
             try:

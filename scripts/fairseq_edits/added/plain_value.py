@@ -5,14 +5,14 @@ A checkpoint of a stranger's brings its model's settings along, so none of them 
 
 import ast
 import operator
-from typing import Any
+from typing import Any, Callable, Dict
 
 from fairseq.user_error import UserError
 
 _MOST_ITEMS = 100_000
 _LARGEST = 2.0**64
 
-_OPERATIONS = {
+_OPERATIONS: "Dict[Any, Callable[[Any, Any], Any]]" = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,

@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 # By this torch tells its zip files from the ones of before version 1.6.
 _ZIP_BEGINNING = b"PK\x03\x04"
+# MS-DOS' bit among a zip member's attributes.
+_FOLDER = 0x10
 
 
 class CheckpointError(UserError):
@@ -46,6 +48,10 @@ def _check_members(path: str) -> None:
     """Compare every zip member with its check sum; raise CheckpointError that names the first that differs."""
     with zipfile.ZipFile(path) as archive:
         member = archive.testzip()
+        # Of a member that is marked as a folder torch reads nothing, and takes what was in the memory before.
+        folders = [entry.filename for entry in archive.infolist() if entry.external_attr & _FOLDER]
+    if folders:
+        raise DamagedCheckpoint(f"{path} is damaged: its member {folders[0]} is marked as a folder; restore the file")
     if member is not None:
         raise DamagedCheckpoint(
             f"{path} is damaged: its member {member} does not match its check sum; restore the file or use another"

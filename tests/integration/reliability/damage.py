@@ -46,6 +46,13 @@ def outcome(read: Callable[[], Any], intact: Any, same: "Callable[[Any, Any], bo
     return str(told)
 
 
+def count_told(what: str, outcomes: "list[str]") -> int:
+    """How many of the outcomes were an error's sentence; printed for who runs the tests with -rP."""
+    told = sum(sentence != "the same" for sentence in outcomes)
+    print(f"{what}: {told} of {len(outcomes)} told")
+    return told
+
+
 def equal(one: Any, other: Any) -> bool:
     """Whether two states are bit for bit the same, in all their parts."""
     if OmegaConf.is_config(one):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from damage import cut_off, equal, flipped, outcome
+from damage import count_told, cut_off, equal, flipped, outcome
 from fairseq.data import Dictionary, data_utils
 from fairseq.data.indexed_dataset import MMapIndexedDataset
 from in_process import generate, refusal, train
@@ -50,7 +50,7 @@ def test_flipped_bits_of_a_dictionary(binary: Path, flips: int) -> None:
     for _, content in flipped(path.read_bytes(), flips // 2):
         path.write_bytes(content)
         found.append(outcome(lambda: entries(binary), intact, equal, str(binary)))
-    assert sum(sentence != "the same" for sentence in found) > len(found) // 3
+    assert count_told("bits of a dictionary", found) > len(found) // 3
 
 
 def test_truncated_dictionaries(binary: Path) -> None:
@@ -80,7 +80,7 @@ def test_flipped_bits_of_a_vocabulary(tmp_path: Path, flips: int) -> None:
     for _, other in [*flipped(content, flips), *cut_off(content, 12)]:
         path.write_bytes(other)
         found.append(outcome(lambda: text_of(path), intact, lambda one, same: isinstance(one, str), str(path)))
-    assert sum(sentence != "the same" for sentence in found) > len(found) // 2
+    assert count_told("a vocabulary's bits and beginnings", found) > len(found) // 2
 
 
 # --- binarised data --------------------------------------------------------------------------------------------------

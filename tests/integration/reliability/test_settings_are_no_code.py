@@ -24,12 +24,10 @@ from stored_run import CHECKPOINT, MODEL, binarise
 
 from vaswani_plugin import cli
 
-# Models of fairseq's whose settings are texts that were evaluated, and one such setting of each.
+# Some models of fairseq's whose settings are texts that were evaluated, and one such setting of each.
 EVALUATED = {
     "fconv": "encoder_layers",
     "fconv_self_att": "encoder_layers",
-    "fconv_lm": "decoder_layers",
-    "wav2vec": "conv_feature_layers",
     "wav2vec2": "conv_feature_layers",
 }
 
