@@ -4,9 +4,11 @@ import math
 import re
 from pathlib import Path
 
+import in_process
 import pytest
 import torch
 from conftest import PLUGIN, Corpus, Run, run
+from in_process import refusal
 
 
 def hypotheses(output: str) -> "dict[int, list[tuple[float, str, list[float]]]]":
@@ -95,6 +97,39 @@ def test_mixed_precision_translates_nearly_alike(corpus: Corpus, trained: Run) -
     scores = [[found[number][0][0] for number in sorted(found)] for found in (exact, mixed)]
     assert scores[0] != scores[1]
     assert scores[1] == pytest.approx(scores[0], abs=0.1)
+
+
+def test_int8_scores_nearly_alike_and_translates_alike_in_any_batch(corpus: Corpus, trained: Run) -> None:
+    scoring = ("--score-reference", "--batch-size", 5)
+    exact, near, whole, single = (
+        hypotheses(in_process.generate(corpus.binary, trained.last, *flags).output)
+        for flags in (scoring, ("--int8", *scoring), ("--int8",), ("--int8", "--batch-size", 1))
+    )
+    assert exact.keys() == near.keys() == whole.keys() == single.keys()
+    pairs = [pair for number in exact for pair in zip(exact[number][0][2], near[number][0][2])]
+    differences = [abs(one - other) for one, other in pairs]
+    assert 0 < sum(differences) / len(differences) < 0.05
+    assert {n: best[0][1] for n, best in single.items()} == {n: best[0][1] for n, best in whole.items()}
+    assert [best[0][0] for best in single.values()] == pytest.approx([whole[n][0][0] for n in single], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--mixed-precision"], "--int8 and --mixed-precision are two precisions of the same products: give one of"),
+        (["--fp16"], "--int8 begins with float32 weights: leave out --fp16 and --bf16"),
+    ],
+)
+def test_int8_and_another_precision(corpus: Corpus, trained: Run, flags: "list[str]", sentence: str) -> None:
+    done = in_process.generate(corpus.binary, trained.last, "--int8", *flags, status=1)
+    assert refusal(done, "fairseq-generate").startswith(sentence)
+
+
+def test_int8_is_not_for_training(corpus: Corpus, tmp_path: Path) -> None:
+    done = in_process.train(corpus.binary, tmp_path, "--int8", status=1)
+    assert refusal(done, "fairseq-train") == (
+        "--int8 is for translating: leave it out of fairseq-train and fairseq-validate"
+    )
 
 
 def test_average_is_the_mean_and_loads_everywhere(corpus: Corpus, trained: Run, tmp_path: Path) -> None:

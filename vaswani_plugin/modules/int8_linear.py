@@ -37,7 +37,7 @@ class _PackedMatrix:
 
 def largest_of_rows(x: Tensor) -> Tensor:
     """(..., I) -> (..., 1), the largest absolute value; NaN if there is a NaN."""
-    return torch.linalg.vector_norm(x, ord=float("inf"), dim=-1, keepdim=True)
+    return x.abs().amax(dim=-1, keepdim=True).clamp_(min=_SMALLEST)
 
 
 class Int8Linear(nn.Module):
@@ -50,16 +50,15 @@ class Int8Linear(nn.Module):
         super().__init__()
         weight_OI = weight_OI.detach()
         # A row of zeros has some scale; that of a row with a NaN is NaN, so that its results are.
-        scale_O1 = largest_of_rows(weight_OI).clamp_(min=_SMALLEST) / _LARGEST
+        scale_O1 = largest_of_rows(weight_OI) / _LARGEST
         self.matrix = _PackedMatrix((weight_OI / scale_O1).round_().to(torch.int8), scale_O1.squeeze(1))
         self.bias = None if bias_O is None else bias_O.detach()
-        # Added before the fraction is cut off, which therefore rounds.
-        self.move = torch.tensor(_LARGEST + 1.5)
 
     def forward(self, x: Tensor) -> Tensor:
         """float32 (..., I) -> float32 (..., O)"""
-        largest = largest_of_rows(x).clamp_(min=_SMALLEST)
-        moved = torch.addcmul(self.move, x, _LARGEST / largest).to(torch.uint8)
+        largest = largest_of_rows(x)
+        # Cutting off the fraction then rounds.
+        moved = (x * (_LARGEST / largest)).add_(_LARGEST + 1.5).to(torch.uint8)
         product = self.matrix.product(moved)
         scale = largest.div_(_LARGEST)
         return product.mul_(scale) if self.bias is None else torch.addcmul(self.bias, product, scale)
