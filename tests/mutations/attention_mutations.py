@@ -59,8 +59,8 @@ ATTENTION = [
     Mutation(
         "heads interleaved",
         _ATTENTION,
-        "x_BT.view(batch, length, self.num_heads, -1).transpose(1, 2)",
-        "x_BT.view(batch, length, -1, self.num_heads).permute(0, 3, 1, 2)",
+        "x_BT.view(batch, length, self.num_heads, width // self.num_heads).transpose(1, 2)",
+        "x_BT.view(batch, length, width // self.num_heads, self.num_heads).permute(0, 3, 1, 2)",
         _TEST_ATTENTION,
     ),
     Mutation(

@@ -7,12 +7,14 @@ _DROPOUT = "modules/dropout.py"
 _EMBEDDING = "modules/embedding.py"
 _ENCODER = "models/sequence_encoder.py"
 _FEED_FORWARD = "modules/feed_forward.py"
+_INT8 = "modules/int8_linear.py"
 _MODEL = "models/vaswani_transformer.py"
 _POSITIONS = "modules/positional_encoding.py"
 _SUBLAYER = "modules/sublayer.py"
 
 _TEST_DROPOUT = "unit/test_dropout.py"
 _TEST_EMBEDDING = "unit/test_embedding_and_positions.py"
+_TEST_INT8 = "unit/test_int8_linear.py"
 _TEST_MODEL = "unit/test_model.py"
 _TEST_PLACES = "unit/test_dropout_places.py"
 _TEST_STACKS = "unit/test_stacks.py"
@@ -56,6 +58,17 @@ MODEL = [
         "rows.mean(dim=0) if wants_bias",
         "unit/test_linear.py",
     ),
+    # 8-bit integers in translation
+    Mutation("int8: numbers are cut", _INT8, "add_(_LARGEST + 1.5)", "add_(_LARGEST + 1.0)", _TEST_INT8),
+    Mutation("int8: inputs not moved back", _INT8, "-(_LARGEST + 1) * integers_OI", "0 * integers_OI", _TEST_INT8),
+    Mutation(
+        "int8: one scale for all inputs",
+        _INT8,
+        "x.abs().amax(dim=-1, keepdim=True)",
+        "x.abs().amax().expand(*x.shape[:-1], 1).clone()",
+        _TEST_INT8,
+    ),
+    Mutation("int8: sums are clipped", _INT8, "_LARGEST = 90", "_LARGEST = 127", _TEST_INT8),
     # 3.4 embeddings
     Mutation(
         "embedding not scaled",

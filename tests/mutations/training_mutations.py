@@ -138,8 +138,8 @@ TRAINING = [
     Mutation(
         "chunks: matrix's gradient from the last chunk alone",
         _PROJECTED,
-        "grad_weight += gradient.T",
-        "grad_weight = gradient.T",
+        "                    _add_product(grad_weight, gradient.T",
+        "                    grad_weight.zero_()\n                    _add_product(grad_weight, gradient.T",
         _TEST_PROJECTED,
     ),
     Mutation(
