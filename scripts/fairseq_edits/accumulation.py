@@ -90,4 +90,41 @@ EDITS = [
 """,
         ),
     ),
+    Edit(
+        "workers-after-a-resume",
+        "within an epoch and with another number of workers, batches came twice in it or not at all: the place was "
+        "counted in the batches of one worker",
+        Replace(
+            "fairseq/data/iterators.py",
+            """\
+            "version": 2,
+            "epoch": epoch,
+            "iterations_in_epoch": iter_in_epoch,
+            "shuffle": self.shuffle,
+        }
+
+    def load_state_dict(self, state_dict):
+        \"\"\"Copies the state of the iterator from the given *state_dict*.\"\"\"
+        self.epoch = state_dict["epoch"]
+        itr_pos = state_dict.get("iterations_in_epoch", 0)
+        version""",
+            """\
+            "version": 2,
+            "epoch": epoch,
+            "iterations_in_epoch": iter_in_epoch,
+            "num_shards": self.num_shards,
+            "shuffle": self.shuffle,
+        }
+
+    def load_state_dict(self, state_dict):
+        \"\"\"Copies the state of the iterator from the given *state_dict*.\"\"\"
+        self.epoch = state_dict["epoch"]
+        # rounded down, so that none is left out
+        all_workers = state_dict.get("iterations_in_epoch", 0) * state_dict.get(
+            "num_shards", self.num_shards
+        )
+        itr_pos = all_workers // self.num_shards
+        version""",
+        ),
+    ),
 ]

@@ -103,3 +103,18 @@ def test_two_workers_are_one_that_accumulates(runs: Runs, division: str, part: s
     tolerance = 0 if DIVISIONS[division][1] == 1 else 2e-6
     for name, weight in before["model"].items():
         torch.testing.assert_close(after["model"][name], weight, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2)])
+def test_a_run_goes_on_with_another_number_of_workers(
+    corpus: Corpus, runs: Runs, tmp_path: Path, before: int, after: int
+) -> None:
+    """From within an epoch, as when one of two machines is lost: no batch comes twice and none is left out."""
+    sizes, _ = DIVISIONS["uneven"]
+    for count, updates in ((before, UPDATES // 2), (after, UPDATES)):
+        flags = (*COMMON, *sizes, "--update-freq", 2 // count, "--max-update", updates)
+        run = train(corpus.binary, tmp_path / "save", *flags, count=count)
+    straight = runs["uneven", "float32", "alone"]
+    assert losses(run) == losses(straight)[UPDATES // 2 :]
+    expected = state(straight)["model"]
+    assert all(torch.equal(weight, expected[name]) for name, weight in state(run)["model"].items())

@@ -2,9 +2,11 @@
 
 import re
 import socket
+import threading
 from pathlib import Path
 
 import pytest
+import torch
 from conftest import Corpus
 from worker_processes import start
 
@@ -49,3 +51,28 @@ def test_a_port_that_is_in_use(corpus: Corpus, tmp_path: Path) -> None:
         assert workers.statuses() == [1]
     last = workers.log().split("\n")[-2]
     assert re.match(r"fairseq-train: error: worker 0 could not be connected .* already in use", last), last
+
+
+def test_time_without_progress_is_counted_between_batches_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first batch on, and not after the training."""
+    from fairseq.distributed import distributed_timeout_wrapper as module
+
+    ended = threading.Event()
+    monkeypatch.setattr(module, "end_for_lack_of_progress", lambda seconds: ended.set())
+    others = set(threading.enumerate())
+    model = module.DistributedTimeoutWrapper(torch.nn.Linear(1, 1), timeout=0.01)
+    (watch,) = set(threading.enumerate()) - others
+    watch.join(0.1)
+    assert watch.is_alive()
+    assert not ended.is_set()
+    model(torch.zeros(1))
+    assert ended.wait(60)
+
+    ended.clear()
+    model = module.DistributedTimeoutWrapper(torch.nn.Linear(1, 1), timeout=10**6)
+    model(torch.zeros(1))
+    (watch,) = set(threading.enumerate()) - others - {watch}
+    del model
+    watch.join(60)
+    assert not watch.is_alive()
+    assert not ended.is_set()
