@@ -151,5 +151,5 @@ def test_a_failure_while_writing_leaves_nothing(run: Path, monkeypatch: pytest.M
         raise OSError(28, "No space left on device", "model.pt")
 
     monkeypatch.setattr("vaswani_plugin.inference.packaging.torch.save", full)
-    assert "model.pt: No space left on device" in refusal(capsys, run, "x")
+    assert "x could not be written (No space left on device): make room on the disk" in refusal(capsys, run, "x")
     assert [path.name for path in Path().iterdir()] == ["run"]
