@@ -20,7 +20,7 @@ _WARM_UP = 1 / 3
 _MODEL = (
     *("--arch", "vaswani_tiny", "--criterion", "vaswani_label_smoothing", "--optimizer", "adam"),
     *("--adam-betas", "(0.9,0.98)", "--adam-eps", "1e-9", "--lr-scheduler", "vaswani_inverse_sqrt"),
-    *("--num-layers", "2", "--d-model", "64", "--d-ff", "128", "--num-heads", "2"),
+    *("--num-layers", "1", "--d-model", "32", "--d-ff", "64", "--num-heads", "2"),
 )
 _PLUGIN = ("--user-dir", str(Path(__file__).parents[2] / "vaswani_plugin"), "--task", "vaswani_translation", "--cpu")
 
@@ -35,30 +35,34 @@ def main() -> int:
         binary = make_corpus(folder, options.sentences)
         save = folder / "checkpoints"
         checkpoint = ("--path", str(save / "checkpoint_last.pt"))
-        training = (*_PLUGIN, *_MODEL, "--max-tokens", "1000", "--max-update", str(options.updates))
+        training = (*_PLUGIN, *_MODEL, "--max-tokens", "300", "--max-update", str(options.updates))
         saving = ("--save-dir", str(save), "--save-interval-updates", "100", "--keep-interval-updates", "2")
         logging = ("--no-epoch-checkpoints", "--log-format", "simple", "--log-interval", "1")
         report("fairseq-train", "updates", options.updates, _updates, (str(binary), *training, *saving, *logging))
-        batches = ("--max-tokens", "1000", "--no-progress-bar")
-        generation = (str(binary), *_PLUGIN, *checkpoint, *batches)
-        report("fairseq-generate", "sentences", options.sentences, _sentences, generation)
-        lines = (str(binary), *_PLUGIN, *checkpoint, "--input", str(folder / "test.en"))
+        # of ten tokens, whatever so small a model has learned
+        length = ("--min-len", "10", "--max-len-a", "0", "--max-len-b", "10")
+        translation = (str(binary), *_PLUGIN, *checkpoint, *length, "--no-progress-bar")
+        batches = (*translation, "--max-tokens", "1000")
+        report("fairseq-generate", "sentences", options.sentences, _sentences, batches)
+        lines = (*translation, "--input", str(folder / "test.en"))
         report("fairseq-interactive", "sentences", options.sentences, _sentences, lines)
     return 0
 
 
 def make_corpus(folder: Path, sentences: int) -> Path:
-    """Sentences of 1 to 40 words, translated into their reversal; binarised."""
+    """Sentences of 1 to 20 words, translated into their reversal; binarised."""
     made_up = random.Random(1)
     for name, count in (("train", 2_000), ("valid", 100), ("test", sentences)):
         with open(folder / f"{name}.en", "w") as source, open(folder / f"{name}.de", "w") as target:
             for _ in range(count):
-                words = [f"w{made_up.randrange(500)}" for _ in range(made_up.randint(1, 40))]
+                words = [f"w{made_up.randrange(500)}" for _ in range(made_up.randint(1, 20))]
                 source.write(" ".join(words) + "\n")
                 target.write(" ".join(reversed(words)) + "\n")
     prefixes = [word for name in ("train", "valid", "test") for word in (f"--{name}pref", str(folder / name))]
     command = ["fairseq-preprocess", "-s", "en", "-t", "de", "--joined-dictionary", "--destdir", str(folder / "binary")]
-    subprocess.run([*command, *prefixes], check=True, stdout=subprocess.DEVNULL)
+    done = subprocess.run([*command, *prefixes], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        raise SystemExit(done.stdout)
     return folder / "binary"
 
 
@@ -86,15 +90,18 @@ def report(command: str, unit: str, count: int, is_one: Callable[[str], bool], a
 def watch(command: Sequence[str], is_one: Callable[[str], bool]) -> list[float]:
     """The process's resident megabytes when it had just printed each of the lines that count."""
     samples: list[float] = []
+    line = ""
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}  # each line comes when it is printed
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace", env=environment) as process:
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             if is_one(line):
                 # after its last line the process may have none any more
                 samples.append(resident_megabytes(process.pid) or samples[-1])
     if process.returncode != 0:
-        raise SystemExit(f"leak: {command[0]} ended with status {process.returncode}; its words are above")
+        raise SystemExit(f"leak: {command[0]} ended with status {process.returncode}: {line.strip()}")
     return samples
 
 
