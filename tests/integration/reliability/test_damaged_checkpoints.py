@@ -44,13 +44,13 @@ def test_flipped_bits(tmp_path: Path, read: Callable[[str], Any], flips: int) ->
 
 @pytest.mark.long
 @pytest.mark.parametrize("read", READERS)
-def test_every_bit_of_the_directory(tmp_path: Path, read: Callable[[str], Any]) -> None:
+def test_a_bit_of_every_third_byte_of_the_directory(tmp_path: Path, read: Callable[[str], Any]) -> None:
     """The zip's table of contents, which has no check sum of its own."""
     path, content = tmp_path / "damaged.pt", CHECKPOINT.read_bytes()
     with zipfile.ZipFile(CHECKPOINT) as archive:
         start = archive.start_dir
     intact, found = read(str(CHECKPOINT)), []
-    for place in range(start, len(content)):
+    for place in range(start, len(content), 3):
         other = bytearray(content)
         other[place] ^= 1 << place % 8
         path.write_bytes(other)
