@@ -23,7 +23,7 @@ def main() -> int:
     )
     parser.add_argument("work", choices=tuple(PEERS), help="what to measure")
     parser.add_argument("--size", choices=tuple(SIZES), default="tiny", help="of the model (default: tiny)")
-    parser.add_argument("--precision", choices=("float32", "mixed"), default="float32", help="of the plugin")
+    parser.add_argument("--precision", choices=("float32", "mixed", "int8"), default="float32", help="of the plugin")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="turns of each peer (default: 5)")
     parser.add_argument(
         "--peers", nargs="+", metavar="NAME", help="beside the plugin (default: all that are installed)"
@@ -34,6 +34,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.rounds < 1:
         parser.error(f"--rounds {options.rounds} must be at least 1")
+    if options.precision == "int8" and options.work != "decode":
+        parser.error(f"--precision int8 is for decode, not for {options.work}")
 
     known = [peer.name for peer in PEERS[options.work] if peer.name != "plugin"]
     unknown = set(options.peers or ()) - set(known)

@@ -24,14 +24,17 @@ def test_rows(work: str, unit: str, counts: "dict[str, int]", tmp_path: Path) ->
     assert result.returncode == 0, result.stderr
     rows = {row["metric"]: row for row in json.loads(output.read_text())}
     rate = "target_tokens_per_second"
-    assert set(rows) == {f"seconds_per_{unit}", rate, "peak_megabytes"}
+    assert set(rows) == {f"seconds_per_{unit}", rate, "peak_megabytes", "added_megabytes"}
     for row in rows.values():
         assert (row["work"], row["size"], row["precision"], row["peer"]) == (work, "tiny", "float32", "stock")
     seconds = rows[f"seconds_per_{unit}"]
     assert seconds["speed_ratio"] == pytest.approx(seconds["other"] / seconds["plugin"])
     assert rows[rate]["speed_ratio"] == pytest.approx(rows[rate]["plugin"] / rows[rate]["other"])
-    memory = rows["peak_megabytes"]
-    assert memory["memory_ratio"] == pytest.approx(memory["plugin"] / memory["other"])
+    for memory in (rows["peak_megabytes"], rows["added_megabytes"]):
+        assert memory["memory_ratio"] == pytest.approx(memory["plugin"] / memory["other"])
+        assert memory["plugin"] > 0
+    # What a turn adds is what is beyond the imports and the model.
+    assert rows["added_megabytes"]["plugin"] < rows["peak_megabytes"]["plugin"]
     tokens = rows[rate]["plugin"] * seconds["plugin"]
     # Whole sentences of about 17 tokens, as many as come closest.
     assert tokens == pytest.approx(counts["target_tokens"] or 64, rel=0.25)
@@ -43,3 +46,9 @@ def test_unknown_peers_are_named() -> None:
     result = benchmark("loss", "--peers", "marian")
     assert result.returncode == 2
     assert "--peers marian: loss knows stock" in result.stderr
+
+
+def test_int8_is_for_decoding() -> None:
+    result = benchmark("train", "--precision", "int8")
+    assert result.returncode == 2
+    assert "--precision int8 is for decode, not for train" in result.stderr
