@@ -60,8 +60,8 @@ def _check_ids(text: str, kind: np.dtype, entries: int) -> None:
             if lowest < 0 or highest >= entries:
                 raise _damaged(
                     text,
-                    f"it has the id {lowest if lowest < 0 else highest}, but the dictionary has {entries:,} entries, so "
-                    "it is damaged or was binarised with another dictionary",
+                    f"it has the id {lowest if lowest < 0 else highest}, but the dictionary has {entries:,} entries, "
+                    "so it is damaged or was binarised with another dictionary",
                 )
 
 
