@@ -30,14 +30,17 @@ def test_only_what_ended_processes_have_left_goes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_a_full_disk_is_a_sentence_also_in_torchs_words(tmp_path: Path, wrapped: bool) -> None:
-    with pytest.raises(UserError) as caught, unfinished(tmp_path / "out") as temporary:
-        temporary.write_text("half")
+    def fill(path: Path) -> None:
+        path.write_text("half")
         try:
             raise OSError(errno.ENOSPC, "No space left on device")
         except OSError:
             if wrapped:
                 raise RuntimeError("unexpected pos 64 vs 0") from None
             raise
+
+    with pytest.raises(UserError) as caught, unfinished(tmp_path / "out") as temporary:
+        fill(temporary)
     assert str(caught.value) == (
         f"{tmp_path}/out could not be written (No space left on device): make room on the disk, or give another "
         "--output"
