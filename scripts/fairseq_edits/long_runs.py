@@ -5,6 +5,22 @@ from fairseq_edits.edit import Edit, Replace
 
 EDITS = [
     Edit(
+        "metrics-keep-their-names",
+        "each update left the name of a passing group of metrics behind, a quarter of a megabyte in 1,000 updates",
+        Replace(
+            "fairseq/logging/metrics.py",
+            """\
+    if _active_aggregators_cnt[name] == 0 and name in _active_aggregators:
+        del _active_aggregators[name]
+""",
+            """\
+    if _active_aggregators_cnt[name] == 0:
+        del _active_aggregators_cnt[name]
+        _active_aggregators.pop(name, None)
+""",
+        ),
+    ),
+    Edit(
         "interactive-keeps-its-input",
         "fairseq-interactive kept the data and batches of every buffer of lines that it had translated",
         Replace(

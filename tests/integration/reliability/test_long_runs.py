@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from benchmarks import leak
 from conftest import Corpus, run
+from fairseq.logging import metrics
 from in_process import interactive, train
 
 from vaswani_plugin.tasks.vaswani_translation import VaswaniTranslationTask
@@ -33,6 +34,21 @@ def test_interactive_keeps_nothing_of_what_it_has_translated(
     assert len(re.findall(r"^D-\d+", done.output, re.MULTILINE)) == 5
     (task,) = tasks
     assert len(task.dataset_to_epoch_iter) == 0
+
+
+def test_metrics_keep_nothing_of_a_group_that_is_over() -> None:
+    """Each update makes such groups, with names of their own, inside of one another."""
+    before = dict(metrics._active_aggregators_cnt)
+    for _ in range(3):
+        with metrics.aggregate() as outer, metrics.aggregate() as inner:
+            metrics.log_scalar("loss", 2.0)
+        assert outer.get_smoothed_values()["loss"] == inner.get_smoothed_values()["loss"] == 2.0
+    with metrics.aggregate("named") as outer:
+        with metrics.aggregate("named"):
+            pass
+        metrics.log_scalar("loss", 3.0)
+    assert outer.get_smoothed_values()["loss"] == 3.0
+    assert dict(metrics._active_aggregators_cnt) == before
 
 
 @pytest.mark.parametrize(
