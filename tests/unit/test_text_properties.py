@@ -4,7 +4,7 @@ import gzip
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from wild_text import BYTES, LINE, STRANGE
 
@@ -14,6 +14,8 @@ from vaswani_plugin.data.odd_characters import fixed
 from vaswani_plugin.data.segmentation import Segmentation
 from vaswani_plugin.data.text_files import raw_lines
 from vaswani_plugin.data.vocabulary import make_vocabulary
+
+GZIP = b"\x1f\x8b\x08"  # how a packed file begins, and no text in UTF-8
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +34,7 @@ def folder(tmp_path_factory):
 @given(st.lists(BYTES, max_size=8), st.booleans(), st.booleans())
 def test_a_file_is_its_lines(folder, lines, last_ends, packed):
     content = b"\n".join(lines) + (b"\n" if last_ends and lines else b"")
+    assume(packed or not content.startswith(GZIP))
     (folder / "lines").write_bytes(gzip.compress(content) if packed else content)
     # An empty last line is one only where a line feed ends it.
     assert list(raw_lines(folder / "lines")) == (lines if last_ends or not lines or lines[-1] else lines[:-1])
@@ -49,7 +52,9 @@ def test_encoding_keeps_every_line_in_its_place(folder, segmentation, lines):
 
 
 @given(st.lists(st.tuples(BYTES, BYTES), max_size=8), st.booleans())
+@example([(b"", b"\x1f\x8b"), (b"a", b"a")], False)
 def test_cleaning_keeps_pairs_together_and_in_order(folder, pairs, fix):
+    assume(not pairs or not any(line.startswith(GZIP) for line in pairs[0]))
     for side, suffix in enumerate(("en", "de")):
         (folder / f"raw.{suffix}").write_bytes(b"".join(pair[side] + b"\n" for pair in pairs))
     report = clean_pair(folder / "raw.en", folder / "raw.de", folder / "clean", max_length=9, max_ratio=3, fix=fix)

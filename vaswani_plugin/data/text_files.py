@@ -17,7 +17,8 @@ from vaswani_plugin.errors import UserError
 from vaswani_plugin.unfinished import unfinished
 
 STANDARD_STREAM = "-"
-_GZIP_MAGIC = b"\x1f\x8b"
+# With the one method of compression that there is; no UTF-8 text begins so.
+_GZIP_MAGIC = b"\x1f\x8b\x08"
 _BLOCK_BYTES = 1 << 20
 
 
@@ -28,7 +29,7 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
         yield sys.stdin.buffer
         return
     with open(path, "rb") as raw:
-        packed = raw.peek(2)[:2] == _GZIP_MAGIC
+        packed = raw.peek(3)[:3] == _GZIP_MAGIC
         yield cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else raw
 
 
