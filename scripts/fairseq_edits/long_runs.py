@@ -6,7 +6,7 @@ from fairseq_edits.edit import Edit, Replace
 EDITS = [
     Edit(
         "metrics-keep-their-names",
-        "each update left the name of a passing group of metrics behind, a quarter of a megabyte in 1,000 updates",
+        "each update left the name of a passing group of metrics behind, for the length of the run",
         Replace(
             "fairseq/logging/metrics.py",
             """\
