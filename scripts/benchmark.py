@@ -30,6 +30,7 @@ def main() -> int:
     )
     parser.add_argument("--tokens", type=int, metavar="N", help="target tokens of a batch (default: by size)")
     parser.add_argument("--raise-thresholds", action="store_true", help="glibc keeps freed memory, for every peer")
+    parser.add_argument("--profile", action="store_true", help="also where each peer's time goes, by operator")
     parser.add_argument("--json", metavar="FILE", help="also write the rows there")
     options = parser.parse_args()
     if options.rounds < 1:
@@ -53,6 +54,9 @@ def main() -> int:
     if options.work == "train":
         ours = results["plugin"]
         print(machine.report(options.size, options.precision, ours["tokens"], ours["metrics"]["seconds_per_update"]))
+    for name, result in results.items():
+        if options.profile:
+            print(f"\none {result['unit']} of {name}, share of its operators' own time:\n{result['profile']}")
     if options.json:
         Path(options.json).write_text(json.dumps(rows, indent=2) + "\n", "utf-8")
     return 0

@@ -21,7 +21,8 @@ def measure(peers: Sequence[Peer], options: argparse.Namespace) -> dict[str, dic
     """Warm-up, then rounds in turns.
 
     Returns:
-        By peer: "metrics" (medians and totals), "spread" (quartiles of seconds), "device", and what the worker tells.
+        By peer: "metrics" (medians and totals), "spread" (quartiles of seconds), "device", what the worker tells, and
+        "profile" if asked for.
     """
     workers = [_Worker(peer, options) for peer in peers]
     try:
@@ -30,7 +31,11 @@ def measure(peers: Sequence[Peer], options: argparse.Namespace) -> dict[str, dic
                 worker.take_turn(timed=turn >= _WARM_UP)
             print(f"\rround {turn + 1} of {_WARM_UP + options.rounds}", end="", file=sys.stderr, flush=True)
         print(file=sys.stderr)
-        return {worker.peer.name: worker.result() for worker in workers}
+        results = {worker.peer.name: worker.result() for worker in workers}
+        if options.profile:
+            for worker in workers:
+                results[worker.peer.name]["profile"] = worker.profile()
+        return results
     finally:
         for worker in workers:
             worker.stop()
@@ -60,10 +65,7 @@ class _Worker:
         self.last: dict[str, Any] = {}
 
     def take_turn(self, timed: bool) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write("turn\n")
-        self.process.stdin.flush()
-        self.last = self._answer()
+        self.last = self._ask("turn")
         if timed:
             self.seconds.append(self.last["seconds"])
 
@@ -72,8 +74,17 @@ class _Worker:
         quartiles = statistics.quantiles(self.seconds, n=4) if len(self.seconds) > 1 else [seconds] * 3
         metrics = {f"seconds_per_{self.about['unit']}": seconds}
         metrics.update({f"{name}_per_second": count / seconds for name, count in self.last["counts"].items()})
-        metrics["peak_megabytes"] = self.last["peak_megabytes"]
+        metrics.update({name: self.last[name] for name in ("peak_megabytes", "added_megabytes")})
         return {**self.about, "metrics": metrics, "spread": [quartiles[0], quartiles[2]]}
+
+    def profile(self) -> str:
+        return self._ask("profile")["profile"]
+
+    def _ask(self, what: str) -> dict[str, Any]:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{what}\n")
+        self.process.stdin.flush()
+        return self._answer()
 
     def stop(self) -> None:
         assert self.process.stdin is not None

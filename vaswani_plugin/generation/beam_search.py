@@ -176,11 +176,11 @@ class _Batch:
     def _finish(self, values: Tensor, log_p: Tensor, beams: Tensor, ends: Tensor) -> None:
         length = self.tokens.size(2)
         penalty = length_penalty(length, self.rules.settings.alpha)
-        for row, candidate in (ends & log_p.gt(-math.inf)).nonzero().tolist():
+        ending = (ends & log_p.gt(-math.inf)).nonzero().tolist()
+        for row, candidate in ending:
             beam = int(beams[row, candidate])
             end = self.tokens.new_full((1,), self.rules.eos)
-            pool = self.finished[self.sentences[row]]
-            pool.append(
+            self.finished[self.sentences[row]].append(
                 {
                     "tokens": torch.cat([self.tokens[row, beam, 1:], end]),
                     "score": log_p[row, candidate] / penalty,
@@ -189,6 +189,8 @@ class _Batch:
                     "alignment": torch.empty(0),
                 }
             )
+        for row in {row for row, _ in ending}:
+            pool = self.finished[self.sentences[row]]
             pool.sort(key=lambda hypothesis: float(hypothesis["score"]), reverse=True)
             del pool[self.beam :]
 
