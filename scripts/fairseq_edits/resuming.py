@@ -46,7 +46,7 @@ EDITS = [
             """\
                     raise UserError(
                         f"the checkpoint stands after batch {itr_pos} of epoch {self.epoch}, which now has no "
-                        "further ones: give the former --max-tokens, --batch-size and number of workers, or add "
+                        "further ones: give the former --max-tokens and --batch-size, or add "
                         "--reset-dataloader, which begins the data from the start"
                     )
 """,

@@ -175,7 +175,7 @@ def test_another_architecture(stopped: Stopped, tmp_path: Path, flags: "list[Any
         (
             ["--max-tokens", 1000],
             "the checkpoint stands after batch 3 of epoch 2, which now has no further ones: give the former "
-            "--max-tokens, --batch-size and number of workers, or add --reset-dataloader",
+            "--max-tokens and --batch-size, or add --reset-dataloader",
         ),
     ],
 )
