@@ -39,7 +39,12 @@ class Result:
 
 
 def run(
-    *command: Any, status: int = 0, stdin: str = "", cwd: "Path | None" = None, installed: bool = False, **environment: str
+    *command: Any,
+    status: int = 0,
+    stdin: str = "",
+    cwd: "Path | None" = None,
+    installed: bool = False,
+    **environment: str,
 ) -> Result:
     """Run a command of this environment; anything but the expected exit status fails the test with its output.
 
@@ -126,4 +131,3 @@ def trained(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Run:
     directory = tmp_path_factory.mktemp("trained")
     flags = ("--save-interval-updates", 50, "--no-epoch-checkpoints", "--dropout", 0.1)
     return Run(directory, corpus.train(directory, *flags, updates=200).output)
-

@@ -67,7 +67,7 @@ def serve(address: str) -> None:
     import fairseq_cli.interactive
     import fairseq_cli.preprocess
     import fairseq_cli.train
-    import fairseq_cli.validate
+    import fairseq_cli.validate  # noqa: F401
     import torch._dynamo  # noqa: F401  every optimiser imports it when it is made
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

@@ -82,7 +82,9 @@ def test_line_by_line_from_a_pipe_gives_the_same(
     (tmp_path / "text").write_bytes(b"".join(lines[index] + b"\n" for index in order))
     words = ["fairseq-interactive", corpus.binary, "--user-dir", PLUGIN, "--task", "vaswani_translation", "--cpu"]
     command = " ".join(shlex.quote(str(word)) for word in [*words, "--path", trained.last])
-    done = run("bash", "-c", f"exec {command} <{tmp_path / 'text'}", LC_ALL="C", PYTHONIOENCODING="ascii", installed=True)
+    done = run(
+        "bash", "-c", f"exec {command} <{tmp_path / 'text'}", LC_ALL="C", PYTHONIOENCODING="ascii", installed=True
+    )
     expected = answers(together, 200)
     assert_same(answers(done, 200), [expected[index] for index in order])
 

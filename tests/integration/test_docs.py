@@ -7,7 +7,7 @@ machines that torchrun connects are one, SLURM's tools are scripts that set its 
 import re
 import shutil
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 

@@ -76,7 +76,9 @@ def test_registration(corpus: Corpus, tmp_path: Path, way: str) -> None:
     arguments = [corpus.binary, "--task", "vaswani_translation", "--arch", "vaswani_tiny", *OUR_SIZES, *PAPER_OPTIMISER]
     user_dir: Any = PLUGIN
     if way == "relative":
-        log = run("fairseq-train", *arguments, *COMMON, "--user-dir", "vaswani_plugin/", cwd=PLUGIN.parent, installed=True).output
+        log = run(
+            "fairseq-train", *arguments, *COMMON, "--user-dir", "vaswani_plugin/", cwd=PLUGIN.parent, installed=True
+        ).output
     elif way == "spawned workers":
         two = ("--user-dir", "vaswani_plugin", "--distributed-world-size", 2)
         log = run("fairseq-train", *arguments, *COMMON, *two, cwd=PLUGIN.parent, installed=True).output
