@@ -7,6 +7,7 @@ so that a signal to the group reaches it as it would reach a command of the usua
 """
 
 import json
+import multiprocessing.util
 import os
 import signal
 import socket
@@ -104,6 +105,8 @@ def answer(connection: socket.socket) -> None:
     except BaseException:
         traceback.print_exc()
     finally:
+        # As at a process's usual end: loaders' processes would look for their parent, and hold the streams, for 5 s.
+        multiprocessing.util._exit_function()
         for file in (sys.stdout, sys.stderr):
             file.flush()
         connection.sendall(str(status).encode())

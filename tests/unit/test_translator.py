@@ -220,7 +220,7 @@ def test_a_model_of_another_task_is_refused(run: Path, tmp_path: Path) -> None:
     state["cfg"]["task"] = {
         name: value
         for name, value in state["cfg"]["task"].items()
-        if name not in ("length_penalty_alpha", "mixed_precision")
+        if name not in ("length_penalty_alpha", "mixed_precision", "int8")
     }
     state["cfg"]["task"]["_name"] = "translation"
     torch.save(state, path)
