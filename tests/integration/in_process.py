@@ -66,7 +66,8 @@ def train(data: Any, save: Any, *extra: Any, **options: Any) -> Result:
 
 
 def generate(data: Any, path: Any, *extra: Any, **options: Any) -> Result:
-    plugin = ("--user-dir", PLUGIN, "--task", "vaswani_translation", "--cpu", "--no-progress-bar")
+    """Without a process that loads, whose end a process that goes on would wait for."""
+    plugin = ("--user-dir", PLUGIN, "--task", "vaswani_translation", "--cpu", "--no-progress-bar", "--num-workers", 0)
     return call("fairseq-generate", data, *plugin, "--path", path, *extra, **options)
 
 
