@@ -38,12 +38,15 @@ def folder(tmp_path_factory):
     return folder
 
 
-def run(folder, **environment):
-    settings = {"DATA": "data", "WORK": "work", "VENV": sys.prefix, "VOCAB_SIZE": "320", "MAX_UPDATE": "12"}
+INSTALLED = {**os.environ, "VENV": sys.prefix, "OMP_NUM_THREADS": "1"}
+
+
+def run(folder, commands, **environment):
+    settings = {"DATA": "data", "WORK": "work", "VOCAB_SIZE": "320", "MAX_UPDATE": "12"}
     return subprocess.run(
         ["bash", str(RECIPE)],
         cwd=folder,
-        env={**os.environ, **settings, **environment},
+        env={**commands, **settings, **environment},
         capture_output=True,
         text=True,
         check=False,
@@ -60,7 +63,8 @@ def steps(output):
 
 @pytest.fixture(scope="module")
 def first(folder):
-    result = run(folder)
+    """The first run takes the commands as they are installed; those after it, commands that start at once."""
+    result = run(folder, INSTALLED)
     assert result.returncode == 0, result.stdout + result.stderr
     return result
 
@@ -99,14 +103,14 @@ def test_the_report_is_of_this_run(folder, first):
     assert 'id="attention-data"' in page
 
 
-def test_a_second_run_skips_everything(folder, first):
-    result = run(folder)
+def test_a_second_run_skips_everything(commands_at_once, folder, first):
+    result = run(folder, commands_at_once)
     assert result.returncode == 0, result.stderr
     assert steps(result.stdout) == dict.fromkeys(STEPS, "done")
 
 
-def test_more_updates_go_on_from_the_last_checkpoint(folder, first):
-    result = run(folder, MAX_UPDATE="14")
+def test_more_updates_go_on_from_the_last_checkpoint(commands_at_once, folder, first):
+    result = run(folder, commands_at_once, MAX_UPDATE="14")
     assert result.returncode == 0, result.stdout + result.stderr
     assert "going on from" in result.stdout
     assert "@ 12 updates" in result.stdout
@@ -116,8 +120,8 @@ def test_more_updates_go_on_from_the_last_checkpoint(folder, first):
     assert done == ["text", "clean", "vocabulary", "encode", "binarise"]
 
 
-def test_another_vocabulary_redoes_what_depends_on_it_and_keeps_the_old_checkpoints(folder, first):
-    result = run(folder, VOCAB_SIZE="330", ARCH="no_such_architecture")
+def test_another_vocabulary_redoes_what_depends_on_it_and_keeps_the_old_checkpoints(commands_at_once, folder, first):
+    result = run(folder, commands_at_once, VOCAB_SIZE="330", ARCH="no_such_architecture")
     assert result.returncode != 0
     assert steps(result.stdout) == {
         "text": "done",
@@ -140,28 +144,28 @@ def test_another_vocabulary_redoes_what_depends_on_it_and_keeps_the_old_checkpoi
         ({"VOCAB_SIZE": "100000"}, "vaswani vocabulary: --size 100000 is too large: this text supports at most "),
     ],
 )
-def test_mistakes_end_in_a_sentence(folder, environment, message):
-    result = run(folder, WORK="mistakes", **environment)
+def test_mistakes_end_in_a_sentence(commands_at_once, folder, environment, message):
+    result = run(folder, commands_at_once, WORK="mistakes", **environment)
     assert result.returncode == 1
     assert message in result.stderr
     assert "Traceback" not in result.stderr
 
 
-def test_sides_of_unequal_length_stop_the_first_step(folder, tmp_path):
+def test_sides_of_unequal_length_stop_the_first_step(commands_at_once, folder, tmp_path):
     for file in (folder / "data").iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     (tmp_path / "val.de").write_text("nur ein Satz.")
-    result = run(tmp_path, DATA=".")
+    result = run(tmp_path, commands_at_once, DATA=".")
     assert result.returncode == 1
     assert "val: 40 lines of en but 1 of de" in result.stderr
     assert steps(result.stdout) == {}
 
 
-def test_two_runs_at_once_are_refused(folder, first):
+def test_two_runs_at_once_are_refused(commands_at_once, folder, first):
     with (folder / "work" / "lock").open("w") as lock:
         import fcntl
 
         fcntl.flock(lock, fcntl.LOCK_EX)
-        result = run(folder)
+        result = run(folder, commands_at_once)
     assert result.returncode == 1
     assert "another run is at work in " in result.stderr
