@@ -1,5 +1,7 @@
 """Text as strangers write it: files that tools stumble over, by name, and strategies for any text whatever."""
 
+from pathlib import Path
+
 from hypothesis import strategies as st
 
 FIRST, LAST = b"red house", b"every child sees the small garden"
@@ -81,3 +83,10 @@ STRANGE = [
 ]
 LINE = st.lists(st.sampled_from(STRANGE) | st.text(st.characters(exclude_characters="\n", codec="utf-8"))).map("".join)
 BYTES = LINE.map(str.encode) | st.binary().map(lambda line: line.replace(b"\n", b""))
+
+
+def write_pair(content: bytes, folder: Path) -> Path:
+    """The content as the file of both languages; their name without its end."""
+    for language in ("en", "de"):
+        (folder / f"text.{language}").write_bytes(content)
+    return folder / "text"

@@ -1,14 +1,13 @@
 """Names for what is being written: a file or folder takes its final name once it is complete."""
 
 import errno
-import glob
 import os
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from vaswani_plugin.errors import UserError
+from vaswani_plugin.leftovers import remove, remove_leftovers
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -24,11 +23,7 @@ def unfinished(target: Path) -> Iterator[Path]:
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-    for left in target.parent.glob(f"{glob.escape(target.name)}.*.tmp"):
-        process = left.name[len(target.name) + 1 : -len(".tmp")]
-        if process.isdecimal() and (left == temporary or not _runs(int(process))):
-            with suppress(OSError):  # another user's
-                _remove(left)
+    remove_leftovers(target)
     try:
         yield temporary
     except (OSError, RuntimeError) as error:
@@ -39,24 +34,7 @@ def unfinished(target: Path) -> Iterator[Path]:
             f"{target} could not be written ({reason}): make room on the disk, or give another --output"
         ) from None
     finally:
-        _remove(temporary)
-
-
-def _runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass
-    return True
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
+        remove(temporary)
 
 
 def _full(error: BaseException) -> str | None:

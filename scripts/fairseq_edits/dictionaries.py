@@ -66,8 +66,8 @@ EDITS = [
         Replace(
             _DICTIONARY,
             "from fairseq.tokenizer import tokenize_line\n",
-            "from fairseq.tokenizer import tokenize_line\n"
-            "from fairseq.unfinished import remove_unfinished\nfrom fairseq.user_error import UserError\n",
+            "from fairseq.leftovers import remove_leftovers\n"
+            "from fairseq.tokenizer import tokenize_line\nfrom fairseq.user_error import UserError\n",
         ),
     ),
     Edit(
@@ -80,7 +80,7 @@ EDITS = [
                 return self.save(fd)
 """,
             """\
-            remove_unfinished(f)
+            remove_leftovers(f)
             passing = f"{f}.{os.getpid()}.tmp"
             try:
                 with PathManager.open(

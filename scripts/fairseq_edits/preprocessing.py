@@ -144,7 +144,7 @@ def main(args):
         num_workers=1,
     ) -> BinarizeSummary:
         passing = f"{output_prefix}.{os.getpid()}.tmp"
-        remove_unfinished(output_prefix)
+        remove_leftovers(output_prefix)
         try:
             summary = cls._multiprocess_dataset(
                 input_file, dataset_impl, binarizer, passing, vocab_size, num_workers
@@ -168,11 +168,11 @@ def main(args):
     ) -> BinarizeSummary:
 """,
         ),
-        AddFile("fairseq/unfinished.py", _ADDED / "unfinished.py"),
+        AddFile("fairseq/leftovers.py", _ADDED / "leftovers.py"),
         Replace(
             "fairseq/binarizer.py",
             "from fairseq.tokenizer import tokenize_line\n",
-            "from fairseq.tokenizer import tokenize_line\nfrom fairseq.unfinished import remove_unfinished\n",
+            "from fairseq.leftovers import remove_leftovers\nfrom fairseq.tokenizer import tokenize_line\n",
         ),
         Replace("fairseq/binarizer.py", "import logging\nimport os\n", "import glob\nimport logging\nimport os\n"),
     ),

@@ -21,6 +21,7 @@ EDITS = [
         AddFile("fairseq/safe_load.py", _ADDED / "safe_load.py"),
         # One file for both, because the plugin also runs on a fairseq that is not mended.
         AddFile("fairseq/plain_arrays.py", _ADDED / "plain_arrays.py"),
+        AddFile("fairseq/checkpoint_members.py", _ADDED / "checkpoint_members.py"),
         Replace(
             "fairseq/checkpoint_utils.py",
             "from fairseq.models import FairseqDecoder, FairseqEncoder\n",

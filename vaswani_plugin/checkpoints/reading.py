@@ -5,18 +5,16 @@ import pickle
 import re
 import zipfile
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import torch
 
+from vaswani_plugin.checkpoints.members import damaged_member
 from vaswani_plugin.checkpoints.plain_arrays import NUMPY_NAMES
 from vaswani_plugin.errors import UserError
 
 _ALLOWED: list[Any] = [argparse.Namespace, *((function, name) for name, function in NUMPY_NAMES.items())]
 """Beside tensors and plain containers: settings, and the NumPy arrays in which --eval-bleu keeps its counts."""
-
-_FOLDER = 0x10
-"""MS-DOS' bit among a zip member's attributes."""
 
 
 def read_checkpoint(path: Path, weights: bool = True) -> dict[str, Any]:
@@ -38,7 +36,7 @@ def read_checkpoint(path: Path, weights: bool = True) -> dict[str, Any]:
     try:
         if not zipfile.is_zipfile(path):
             raise ValueError("cut off, or not written by torch.save")
-        damaged = _damaged_member(path, weights)
+        damaged = damaged_member(path, weights)
         if damaged is not None:
             raise ValueError(f"the check sum of {damaged} differs, or its kind")
         with torch.serialization.safe_globals(_ALLOWED):
@@ -56,26 +54,6 @@ def read_checkpoint(path: Path, weights: bool = True) -> dict[str, Any]:
     if not isinstance(model, dict) or not model or not all(map(torch.is_tensor, model.values())):
         raise UserError(f"{path} holds no model weights: it is not a fairseq checkpoint")
     return state
-
-
-def _damaged_member(path: Path, weights: bool) -> Optional[str]:
-    """The first member whose check sum differs; without ``weights`` those of tensors are not read.
-
-    Of a member that is marked as a folder torch reads nothing, and takes what was in the memory before.
-    """
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.infolist():
-            if member.external_attr & _FOLDER:
-                return member.filename
-            if not weights and "/data/" in member.filename:
-                continue
-            try:
-                with archive.open(member) as file:
-                    while file.read(1 << 20):
-                        pass
-            except zipfile.BadZipFile:
-                return member.filename
-    return None
 
 
 def num_updates(state: dict[str, Any]) -> int:

@@ -10,10 +10,10 @@ import logging
 import pickle
 import re
 import warnings
-import zipfile
 from typing import Any, List, Tuple
 
 import torch
+from fairseq.checkpoint_members import damaged_member
 from fairseq.plain_arrays import NUMPY_NAMES
 from fairseq.user_error import MissingFile, UserError
 
@@ -21,8 +21,6 @@ logger = logging.getLogger(__name__)
 
 # By this torch tells its zip files from the ones of before version 1.6.
 _ZIP_BEGINNING = b"PK\x03\x04"
-# MS-DOS' bit among a zip member's attributes.
-_FOLDER = 0x10
 
 
 class CheckpointError(UserError):
@@ -44,20 +42,6 @@ def _allowed_types() -> Tuple[Any, ...]:
     )
 
 
-def _check_members(path: str) -> None:
-    """Compare every zip member with its check sum; raise CheckpointError that names the first that differs."""
-    with zipfile.ZipFile(path) as archive:
-        member = archive.testzip()
-        # Of a member that is marked as a folder torch reads nothing, and takes what was in the memory before.
-        folders = [entry.filename for entry in archive.infolist() if entry.external_attr & _FOLDER]
-    if folders:
-        raise DamagedCheckpoint(f"{path} is damaged: its member {folders[0]} is marked as a folder; restore the file")
-    if member is not None:
-        raise DamagedCheckpoint(
-            f"{path} is damaged: its member {member} does not match its check sum; restore the file or use another"
-        )
-
-
 def safe_load(path: str, map_location: Any = None) -> Any:
     """Return what torch.save put into the file at ``path``; ``map_location`` is torch.load's.
 
@@ -73,7 +57,12 @@ def safe_load(path: str, map_location: Any = None) -> Any:
         if not beginning:
             raise DamagedCheckpoint(f"{path} is empty, so it is not a checkpoint; restore the file or use another")
         if beginning == _ZIP_BEGINNING:
-            _check_members(path)
+            damaged = damaged_member(path)
+            if damaged is not None:
+                raise DamagedCheckpoint(
+                    f"{path} is damaged: its member {damaged} does not match its check sum, or is marked as a folder; "
+                    "restore the file or use another"
+                )
         with torch.serialization.safe_globals(allowed), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what it meets in a file that it then refuses
             state = torch.load(path, map_location=map_location, weights_only=True)

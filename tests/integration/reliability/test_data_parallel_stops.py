@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from conftest import Corpus
-from two_hosts import Host, NoNamespaces, two_hosts
+from two_hosts import Host, hosts_or_skip
 from worker_processes import Workers, start, train
 
 SAVING = ("--save-interval-updates", 1, "--disable-validation", "--max-tokens", 100)
@@ -41,11 +41,8 @@ def undisturbed(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Wor
 
 @pytest.fixture(scope="module")
 def hosts() -> "Iterator[tuple[Host, Host]]":
-    try:
-        with two_hosts() as both:
-            yield both
-    except NoNamespaces as reason:
-        pytest.skip(f"this machine makes no network namespaces: {reason}")
+    with hosts_or_skip() as both:
+        yield both
 
 
 def on(hosts: "tuple[Host, Host]") -> "dict[str, Any]":

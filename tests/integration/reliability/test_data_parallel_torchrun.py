@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 from conftest import Corpus
-from two_hosts import Host, NoNamespaces, two_hosts
+from two_hosts import Host, hosts_or_skip
 from worker_processes import TRAINING, children, free_port, train
 
 SIZES = ("--max-tokens", 100, "--disable-validation", "--save-interval-updates", 1)
@@ -25,11 +25,8 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture
 def hosts() -> "Iterator[tuple[Host, Host]]":
-    try:
-        with two_hosts() as both:
-            yield both
-    except NoNamespaces as reason:
-        pytest.skip(f"this machine makes no network namespaces: {reason}")
+    with hosts_or_skip() as both:
+        yield both
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from fairseq.data import Dictionary, data_utils
 from in_process import call, refusal
 from small_run import sentences
 from wild_kit import vaswani
-from wild_text import FILES, is_utf8, lines_of
+from wild_text import FILES, is_utf8, lines_of, write_pair
 
 from vaswani_plugin.data.segmentation import Segmentation
 from vaswani_plugin.data.vocabulary import make_vocabulary
@@ -34,10 +34,7 @@ def segmentation(ordinary: Path) -> Segmentation:
 
 @pytest.fixture
 def text(name: str, tmp_path: Path) -> Path:
-    """The file under both languages' names, without their ends."""
-    for language in ("en", "de"):
-        (tmp_path / f"text.{language}").write_bytes(FILES[name])
-    return tmp_path / "text"
+    return write_pair(FILES[name], tmp_path)
 
 
 def english(text: Path) -> Path:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from in_process import generate, interactive, refusal, train
 from small_run import sentences, translation
 from wild_kit import LIMIT, Kit, reply, vaswani
-from wild_text import BYTES, FILES, FIRST, LAST, LINE, is_utf8, lines_of
+from wild_text import BYTES, FILES, FIRST, LAST, LINE, is_utf8, lines_of, write_pair
 
 from vaswani_plugin.errors import UserError
 
@@ -43,10 +43,7 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Kit:
 
 @pytest.fixture
 def text(name: str, tmp_path: Path) -> Path:
-    """The file under both languages' names, without their ends."""
-    for language in ("en", "de"):
-        (tmp_path / f"text.{language}").write_bytes(TEXTS[name])
-    return tmp_path / "text"
+    return write_pair(TEXTS[name], tmp_path)
 
 
 # --- training and generation of pieces -----------------------------------------------------------------------------

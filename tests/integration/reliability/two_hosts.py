@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 _KEEP = ("sleep", "infinity")
 
 
@@ -79,3 +81,13 @@ def two_hosts() -> "Iterator[tuple[Host, Host]]":
     finally:
         for host in hosts:
             _end(host.keeper)
+
+
+@contextmanager
+def hosts_or_skip() -> "Iterator[tuple[Host, Host]]":
+    """The two hosts; the test that asks is skipped, with the reason, where the machine does not make them."""
+    try:
+        with two_hosts() as both:
+            yield both
+    except NoNamespaces as reason:
+        pytest.skip(f"this machine makes no network namespaces: {reason}")

@@ -1,0 +1,1 @@
+../../../vaswani_plugin/checkpoints/members.py

@@ -1,0 +1,1 @@
+../../../vaswani_plugin/leftovers.py
