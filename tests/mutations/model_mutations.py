@@ -58,6 +58,13 @@ MODEL = [
         "rows.mean(dim=0) if wants_bias",
         "unit/test_linear.py",
     ),
+    Mutation(
+        "bfloat16 by float32: the matrix is not rounded",
+        "modules/linear.py",
+        "_rounded(weight), None",
+        "weight.float(), None",
+        "unit/test_linear.py",
+    ),
     # 8-bit integers in translation
     Mutation("int8: numbers are cut", _INT8, "add_(_LARGEST + 1.5)", "add_(_LARGEST + 1.0)", _TEST_INT8),
     Mutation("int8: inputs not moved back", _INT8, "-(_LARGEST + 1) * integers_OI", "0 * integers_OI", _TEST_INT8),

@@ -108,12 +108,24 @@ def test_float32(name: str) -> None:
     check(torch.float32, name)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16], ids=str)
+@pytest.fixture(params=[True, False], ids=["own bfloat16", "bfloat16 by float32"])
+def _bfloat16(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linear_module, "multiplies_bfloat16", lambda: request.param)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16], ids=str)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_other_precisions(dtype: torch.dtype, name: str) -> None:
     check(dtype, name)
 
 
+@pytest.mark.usefixtures("_bfloat16")
+@pytest.mark.parametrize("name", SAMPLES)
+def test_bfloat16(name: str) -> None:
+    check(torch.bfloat16, name)
+
+
+@pytest.mark.usefixtures("_bfloat16")
 @pytest.mark.parametrize("name", SAMPLES)
 def test_mixed_precision(name: str) -> None:
     check(torch.float32, name, torch.bfloat16)

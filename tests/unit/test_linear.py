@@ -1,4 +1,4 @@
-"""Products through oneDNN against torch's own, values and gradients, and the rule that chooses between them."""
+"""The ways to a product against torch's own, values and gradients, and the rules that choose between them."""
 
 from collections.abc import Iterator
 from typing import Optional
@@ -82,3 +82,69 @@ def test_the_override(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="VASWANI_MATRIX_PRODUCTS=mkl must be torch or onednn"):
         products.prefers_onednn()
     products.prefers_onednn.cache_clear()
+
+
+@pytest.fixture
+def _emulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "multiplies_bfloat16", lambda: False)
+
+
+def rounded(x: torch.Tensor) -> torch.Tensor:
+    return x.detach().bfloat16().double()
+
+
+@pytest.mark.usefixtures("_emulated")
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (2, 7, 5), (0, 5), (2, 3, 4, 33)])
+@pytest.mark.parametrize("autocast", [True, False])
+def test_bfloat16_by_float32_is_the_product_of_rounded_numbers(shape: "tuple[int, ...]", autocast: bool) -> None:
+    torch.manual_seed(1)
+    dtype = torch.float32 if autocast else torch.bfloat16
+    x, weight, bias = (torch.randn(size, dtype=dtype).requires_grad_() for size in (shape, (6, shape[-1]), (6,)))
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        result = products.linear(x, weight, bias)
+    gradient = torch.randn(result.shape, dtype=torch.bfloat16)
+    result.backward(gradient)
+
+    assert result.dtype == torch.bfloat16
+    rows, rows_x = gradient.double().flatten(0, -2), rounded(x).flatten(0, -2)
+    for got, exact in (
+        (result, rounded(x) @ rounded(weight).T + rounded(bias)),
+        (x.grad, gradient.double() @ rounded(weight)),
+        (weight.grad, rows.T @ rows_x),
+        (bias.grad, rows.sum(0)),
+    ):
+        # Half a unit in the last of 8 bits, and what the sums in float32 lack.
+        torch.testing.assert_close(got.double(), exact, rtol=2**-8, atol=1e-5)
+    assert [each.grad.dtype for each in (x, weight, bias)] == [dtype] * 3
+
+
+@pytest.mark.usefixtures("_emulated")
+def test_bfloat16_by_float32_without_a_gradient() -> None:
+    torch.manual_seed(1)
+    a, b = torch.randn(5, 40).bfloat16(), torch.randn(7, 40).bfloat16()
+    assert products.product(a, b).dtype == torch.bfloat16
+    torch.testing.assert_close(products.product(a, b).double(), a.double() @ b.double().T, rtol=2**-8, atol=1e-5)
+
+
+@pytest.mark.usefixtures("_emulated")
+def test_only_bfloat16_goes_by_float32() -> None:
+    x, weight = torch.randn(3, 5), torch.randn(6, 5)
+    assert torch.equal(products.linear(x, weight), functional.linear(x, weight))
+    with torch.autocast("cpu", torch.bfloat16):
+        assert products.linear(x.double(), weight.double()).dtype == torch.float64
+    with torch.autocast("cpu", torch.float16):
+        assert products.linear(x, weight).dtype == torch.float16
+
+
+@pytest.mark.parametrize(
+    ("machine", "capability", "multiplies"),
+    [("x86_64", "AVX2", False), ("AMD64", "DEFAULT", False), ("x86_64", "AVX512", True), ("aarch64", "DEFAULT", True)],
+)
+def test_the_rule_for_bfloat16(
+    machine: str, capability: str, multiplies: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(products.platform, "machine", lambda: machine)
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    products.multiplies_bfloat16.cache_clear()
+    assert products.multiplies_bfloat16() is multiplies
+    products.multiplies_bfloat16.cache_clear()

@@ -119,4 +119,4 @@ def _add_product(total: Tensor, a: Tensor, b: Tensor) -> None:
     if total.dtype == a.dtype:
         total.addmm_(a, b)
     else:
-        total += a @ b
+        total += product(a, b.T)
