@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,6 +27,13 @@ def commands_at_once(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[dict
         _at_once.update(environment)
         yield {**environment, "VENV": str(venv)}
         _at_once.clear()
+
+
+def script_at_once(command: str) -> str:
+    """The file behind a command that starts at once, for a launcher that starts scripts."""
+    found = shutil.which(command, path=_at_once["PATH"])
+    assert found is not None
+    return found
 
 
 @dataclass

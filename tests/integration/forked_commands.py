@@ -1,4 +1,4 @@
-"""fairseq's and the plugin's commands from a process that has fairseq imported already, which takes seconds each time.
+"""Python and the commands of this environment from a process that has imported fairseq, which takes seconds each time.
 
 A server forks for each command; what stands on PATH under the command's name hands it the arguments, the folder, the
 environment and the three streams, and ends with the status that comes back. The plugin itself is imported anew.
@@ -9,11 +9,13 @@ so that a signal to the group reaches it as it would reach a command of the usua
 import json
 import multiprocessing.util
 import os
+import runpy
 import signal
 import socket
 import subprocess
 import sys
 import traceback
+import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
@@ -22,7 +24,7 @@ from typing import Any
 
 NAMES = (
     *("fairseq-train", "fairseq-preprocess", "fairseq-generate", "fairseq-interactive", "fairseq-validate"),
-    "vaswani",
+    *("fairseq-hydra-train", "fairseq-score", "vaswani", "torchrun", "python"),
 )
 
 _CLIENT = """\
@@ -65,11 +67,13 @@ def forked_commands(folder: Path) -> "Iterator[dict[str, str]]":
 
 def serve(address: str) -> None:
     import fairseq_cli.generate
+    import fairseq_cli.hydra_train
     import fairseq_cli.interactive
     import fairseq_cli.preprocess
     import fairseq_cli.train
     import fairseq_cli.validate  # noqa: F401
-    import torch._dynamo  # noqa: F401  every optimiser imports it when it is made
+    import torch._dynamo  # every optimiser imports it when it is made
+    import torch.distributed.run  # noqa: F401
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     listener = socket.socket(socket.AF_UNIX)
@@ -127,16 +131,41 @@ def call(name: str, arguments: "list[str]", folder: str, environment: "dict[str,
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv = [name, *arguments]
-    (entry,) = metadata.entry_points(group="console_scripts", name=name)
-    function: Any = entry.load()
     try:
-        code = function()
+        code = python(arguments) if name == "python" else script(name, arguments)
     except SystemExit as error:
         code = error.code
     if isinstance(code, str):
         print(code, file=sys.stderr)
     return code if isinstance(code, int) else int(code is not None)
+
+
+def script(name: str, arguments: "list[str]") -> Any:
+    sys.argv = [name, *arguments]
+    (entry,) = metadata.entry_points(group="console_scripts", name=name)
+    return entry.load()()
+
+
+def python(arguments: "list[str]") -> Any:
+    """``python FILE``, ``-m MODULE`` or ``-c PROGRAM``; anything else is left to a new interpreter."""
+    first, rest = arguments[0], arguments[1:]
+    if first.startswith("-") and first not in ("-c", "-m"):
+        return subprocess.call([sys.executable, *arguments])
+    if first == "-c":
+        sys.path.insert(0, "")
+        sys.argv = ["-c", *rest[1:]]
+        main = types.ModuleType("__main__")
+        sys.modules["__main__"] = main
+        exec(rest[0], main.__dict__)  # noqa: S102  what -c is for
+    elif first == "-m":
+        sys.path.insert(0, os.getcwd())
+        sys.argv = rest
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.path.insert(0, str(Path(first).resolve().parent))
+        sys.argv = arguments
+        runpy.run_path(first, run_name="__main__")
+    return 0
 
 
 if __name__ == "__main__":

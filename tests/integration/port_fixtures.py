@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from conftest import Result, run
+from conftest import Result, run, script_at_once
 
 SIZES = (
     *("--arch", "transformer", "--share-all-embeddings", "--encoder-layers", 1, "--decoder-layers", 1),
@@ -51,8 +51,17 @@ def bin_path(command: str) -> Path:
 
 
 def train(binary: Path, save: Path, *extra: Any, launcher: "tuple[Any, ...]" = (), **options: Any) -> Result:
-    """fairseq-train of the tiny stock transformer on the toy corpus; ``launcher`` goes in front of the command."""
-    command = (*launcher, bin_path("fairseq-train"), binary, *SIZES, *COMMON, "--save-dir", save, *extra)
+    """fairseq-train of the tiny stock transformer on the toy corpus; ``launcher`` goes in front of the script."""
+    command = (
+        *launcher,
+        script_at_once("fairseq-train") if launcher else "fairseq-train",
+        binary,
+        *SIZES,
+        *COMMON,
+        "--save-dir",
+        save,
+        *extra,
+    )
     return run(*command, **options)
 
 

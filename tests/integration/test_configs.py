@@ -1,11 +1,9 @@
 """The runs of the WMT14 recipes as YAML: the same configuration, key by key, as the shell scripts give."""
 
 import json
-import os
 import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -61,11 +59,11 @@ def flat(value: Any, path: str = "") -> "dict[str, Any]":
 def composed(tmp_path_factory: pytest.TempPathFactory) -> "dict[str, dict[str, Any]]":
     """What fairseq-hydra-train would train, by the name of the YAML file."""
     output = tmp_path_factory.mktemp("hydra") / "composed.json"
-    run(sys.executable, "-c", COMPOSE, PLUGIN, output, *RUNS, cwd=output.parent)
+    run("python", "-c", COMPOSE, PLUGIN, output, *RUNS, cwd=output.parent)
     return {name: flat(config) for name, config in json.loads(output.read_text()).items()}
 
 
-def shell(corpus: Corpus, folder: Path, pair: str, size: str) -> "list[str]":
+def shell(corpus: Corpus, folder: Path, commands: "dict[str, str]", pair: str, size: str) -> "list[str]":
     """The words of the fairseq-train command that the recipe would run on a prepared text."""
     target = pair[-2:]
     (folder / "steps").mkdir(parents=True)
@@ -74,18 +72,21 @@ def shell(corpus: Corpus, folder: Path, pair: str, size: str) -> "list[str]":
     for file in corpus.binary.iterdir():
         shutil.copy(file, folder / "binary" / file.name.replace("en-de", f"en-{target}").replace(".de", f".{target}"))
     command = ["bash", str(EXAMPLES / pair / "train.sh"), size, "--dry-run"]
-    environment = {**os.environ, "WORK": str(folder), "VENV": sys.prefix, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env={**commands, "WORK": str(folder)}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return shlex.split(done.stdout.strip().split("\n")[-1])
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_yaml_and_shell_recipe_are_the_same_run(
-    corpus: Corpus, composed: "dict[str, dict[str, Any]]", tmp_path: Path, name: str
+    corpus: Corpus,
+    composed: "dict[str, dict[str, Any]]",
+    commands_at_once: "dict[str, str]",
+    tmp_path: Path,
+    name: str,
 ) -> None:
     pair, size = RUNS[name]
-    command = shell(corpus, tmp_path, pair, size)
+    command = shell(corpus, tmp_path, commands_at_once, pair, size)
     assert command[0] == "fairseq-train"
     arguments = options.parse_args_and_arch(options.get_training_parser(), input_args=command[1:])
     ours = flat(OmegaConf.to_container(convert_namespace_to_omegaconf(arguments)))

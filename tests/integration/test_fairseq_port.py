@@ -8,7 +8,7 @@ from typing import Any, Callable, Iterator
 import pytest
 import torch
 from conftest import Corpus, Result, run
-from port_fixtures import PLUGIN, bin_path, stop_training, train
+from port_fixtures import PLUGIN, stop_training, train
 
 WARNING = re.compile(r"warning|deprecated", re.IGNORECASE)
 
@@ -34,13 +34,13 @@ class Runs:
         self.folder = folder
         self._futures: dict[str, Future[Any]] = {}
         two = ("--no-epoch-checkpoints", "--dropout", 0, "--max-update", 6)
-        torchrun = (bin_path("torchrun"), "--standalone", "--nproc_per_node", 2)
+        torchrun = ("torchrun", "--standalone", "--nproc_per_node", 2)
 
         def start(name: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> None:
             self._futures[name] = pool.submit(function, corpus.binary, folder / name, *arguments, **options)
 
         # every fifth update is also the last of its epoch
-        start("straight", train, "--max-update", 12, "--save-interval-updates", 5)
+        start("straight", train, "--max-update", 12, "--save-interval-updates", 5, installed=True)
         start("ddp", train, "--distributed-backend", "gloo", *two, launcher=torchrun)
         start("spawned", train, "--distributed-world-size", 2, "--ddp-backend", "legacy_ddp", *two)
         start("accumulated", train, "--update-freq", 2, *two)

@@ -76,19 +76,19 @@ def test_registration(corpus: Corpus, tmp_path: Path, way: str) -> None:
     arguments = [corpus.binary, "--task", "vaswani_translation", "--arch", "vaswani_tiny", *OUR_SIZES, *PAPER_OPTIMISER]
     user_dir: Any = PLUGIN
     if way == "relative":
-        log = run(
-            "fairseq-train", *arguments, *COMMON, "--user-dir", "vaswani_plugin/", cwd=PLUGIN.parent, installed=True
-        ).output
+        log = run("fairseq-train", *arguments, *COMMON, "--user-dir", "vaswani_plugin/", cwd=PLUGIN.parent).output
     elif way == "spawned workers":
         two = ("--user-dir", "vaswani_plugin", "--distributed-world-size", 2)
-        log = run("fairseq-train", *arguments, *COMMON, *two, cwd=PLUGIN.parent, installed=True).output
+        log = run("fairseq-train", *arguments, *COMMON, *two, cwd=PLUGIN.parent).output
     elif way == "installed":
         user_dir = run("vaswani", "user-dir", installed=True).last_line
         log = run("fairseq-train", *arguments, *COMMON, "--user-dir", user_dir, cwd=tmp_path, installed=True).output
     else:
         imports = "import vaswani_plugin; " * (2 if way == "twice" else 1)
         program = f"{imports}import sys; from fairseq_cli.train import cli_main; cli_main()"
-        log = run(sys.executable, "-c", program, *arguments, *COMMON, "--user-dir", user_dir, cwd=tmp_path).output
+        # A new interpreter, where nothing of fairseq has been imported before, for one of them.
+        python = sys.executable if way == "imported first" else "python"
+        log = run(python, "-c", program, *arguments, *COMMON, "--user-dir", user_dir, cwd=tmp_path).output
     assert "VaswaniTransformer" in log
 
 

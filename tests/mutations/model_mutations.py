@@ -40,10 +40,18 @@ MODEL = [
         _TEST_STACKS,
     ),
     Mutation("epsilon of LayerNorm 1e-5", _SUBLAYER, "EPSILON = 1e-6", "EPSILON = 1e-5", _TEST_STACKS),
-    Mutation("no residual", _SUBLAYER, "self.norm(x_BTD + self", "self.norm(self", _TEST_STACKS),
+    Mutation("no residual", _SUBLAYER, ", residual=x_BTD", "", _TEST_STACKS),
     # 3.3 feed-forward
-    Mutation("no ReLU", _FEED_FORWARD, "functional.relu(self.inner(x_BTD))", "self.inner(x_BTD)", _TEST_STACKS),
-    Mutation("GELU", _FEED_FORWARD, "functional.relu(", "functional.gelu(", _TEST_STACKS),
+    Mutation(
+        "no ReLU", _FEED_FORWARD, "functional.relu(self.inner(x_BTD), inplace=True)", "self.inner(x_BTD)", _TEST_STACKS
+    ),
+    Mutation(
+        "GELU",
+        _FEED_FORWARD,
+        "functional.relu(self.inner(x_BTD), inplace=True)",
+        "functional.gelu(self.inner(x_BTD))",
+        _TEST_STACKS,
+    ),
     Mutation(
         "no b_1",
         _FEED_FORWARD,
@@ -169,7 +177,7 @@ MODEL = [
     Mutation(
         "dropout after the residual sum",
         _SUBLAYER,
-        "x_BTD + self.dropout(sublayer_output_BTD)",
+        "self.dropout(sublayer_output_BTD, residual=x_BTD)",
         "self.dropout(x_BTD + sublayer_output_BTD)",
         _TEST_STACKS,
     ),

@@ -138,15 +138,22 @@ TRAINING = [
     Mutation(
         "chunks: matrix's gradient from the last chunk alone",
         _PROJECTED,
-        "                    _add_product(grad_weight, gradient.T",
-        "                    grad_weight.zero_()\n                    _add_product(grad_weight, gradient.T",
+        "                _add_product(grad_weight, gradient.T",
+        "                grad_weight.zero_()\n                _add_product(grad_weight, gradient.T",
         _TEST_PROJECTED,
     ),
     Mutation(
         "chunks: backward ignores what comes after",
         _PROJECTED,
-        "(kept * gradients[0])",
-        "(kept * 1.0)",
+        "gradient.mul_(gradients[0])",
+        "gradient",
+        _TEST_PROJECTED,
+    ),
+    Mutation(
+        "chunks: gradients scaled a second time",
+        _PROJECTED,
+        "kept, ctx.gradients = ctx.gradients, None",
+        "kept = ctx.gradients",
         _TEST_PROJECTED,
     ),
     Mutation(

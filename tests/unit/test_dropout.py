@@ -36,6 +36,33 @@ def test_gradient_passes_where_the_value_passed() -> None:
     torch.testing.assert_close(x.grad, 5.0 * y.detach())
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_with_a_residual_it_is_the_sum(dtype: torch.dtype) -> None:
+    """Values and gradients of residual + Dropout(x); in mixed precision x has fewer bits than the residual."""
+    choose = torch.Generator().manual_seed(5)
+    x = torch.randn(50, 40, generator=choose).to(dtype).requires_grad_()
+    residual = torch.randn(50, 40, generator=choose).requires_grad_()
+    gradient = torch.randn(50, 40, generator=choose)
+    layer = Dropout(0.3).train()
+    torch.manual_seed(6)
+    total = layer(x * 1.0, residual)
+    grad_x, grad_residual = torch.autograd.grad(total, (x, residual), gradient)
+    torch.manual_seed(6)
+    expected = residual.double() + layer((x.detach() * 1.0).double())
+    torch.testing.assert_close(total.double(), expected, rtol=1e-6, atol=1e-6)
+    dropped = total.detach() == residual.detach()
+    assert 0.2 < dropped.double().mean() < 0.4
+    torch.testing.assert_close(grad_x.float(), gradient.masked_fill(dropped, 0.0) / 0.7, rtol=0.005, atol=1e-4)
+    assert grad_x.dtype == dtype
+    assert torch.equal(grad_residual, gradient)
+
+
+def test_a_residual_is_added_outside_of_training_too() -> None:
+    x, residual = torch.randn(5), torch.randn(5)
+    assert torch.equal(Dropout(0.5).eval()(x, residual), residual + x)
+    assert torch.equal(Dropout(0.0).train()(x, residual), residual + x)
+
+
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 5])
 def test_odd_sizes(size: int) -> None:
     assert Dropout(0.5).train()(torch.ones(size)).shape == (size,)

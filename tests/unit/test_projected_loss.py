@@ -96,6 +96,19 @@ def test_accumulated_gradients_are_those_of_one_batch() -> None:
     torch.testing.assert_close((features.grad, weight.grad), (whole.grad, whole_weight.grad))
 
 
+@pytest.mark.usefixtures("_chunks")
+def test_a_graph_gone_through_again_gives_the_gradients_again() -> None:
+    """The first time hands out, scaled, what was kept."""
+    features, weight, target, is_token = inputs(7)
+    loss, _, _ = projected_smoothed_cross_entropy(features, weight, target, is_token, 0.1)
+    threefold = torch.autograd.grad(loss, (features, weight), torch.tensor(3.0).double(), retain_graph=True)
+    again = torch.autograd.grad(loss, (features, weight))
+    torch.testing.assert_close([gradient / 3.0 for gradient in threefold], list(again))
+    exact = inputs(7)
+    plain(*exact, 0.1)[0].backward()
+    torch.testing.assert_close(again, (exact[0].grad, exact[1].grad))
+
+
 def test_no_gradient_is_kept_when_none_is_wanted() -> None:
     features, weight, target, is_token = inputs(4)
     with torch.no_grad():

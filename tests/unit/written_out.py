@@ -26,9 +26,9 @@ def plain_linear(x: Any, weight: Any, bias: Any = None) -> torch.Tensor:
     return product if bias is None else product + bias
 
 
-def plain_dropout(x: torch.Tensor, rate: float) -> torch.Tensor:
+def plain_dropout(x: torch.Tensor, rate: float, residual: "torch.Tensor | None" = None) -> torch.Tensor:
     keep, probability = dropout_module.random_keep(x, rate)
-    return x * keep / probability
+    return x * keep / probability + (0.0 if residual is None else residual)
 
 
 def plain_source_mask(tokens: torch.Tensor, pad: int) -> torch.Tensor:

@@ -1,6 +1,6 @@
 """Pre-softmax projection and label-smoothed loss in one, without the matrix of tokens times vocabulary."""
 
-from typing import Any
+from typing import Any, Optional
 
 import torch
 from torch import Tensor
@@ -56,62 +56,84 @@ class _ProjectedLoss(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor]:
         device = features_ND.device.type
         precision = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight_VD.dtype
-        # Gradients of single logits are below float16's smallest number before the loss is scaled.
-        gradient_precision = torch.float32 if precision == torch.float16 else precision
-        exact = torch.promote_types(weight_VD.dtype, torch.float32)
-        size = weight_VD.size(0)
-        share = epsilon / (size - 1)
-        wants_features, wants_weight = ctx.needs_input_grad[:2]
-        grad_features = torch.empty_like(features_ND, dtype=exact) if wants_features else None
-        grad_weight = torch.zeros_like(weight_VD, dtype=exact) if wants_weight else None
-        loss, nll = (torch.zeros((), dtype=exact, device=features_ND.device) for _ in range(2))
-        correct = torch.zeros((), dtype=torch.long, device=features_ND.device)
-
-        with torch.autocast(device, enabled=False):
-            weight = weight_VD.to(precision)
-            step = max(_FEWEST_TOKENS, _CHUNK_ELEMENTS // size)
-            for start in range(0, features_ND.size(0), step):
-                part = slice(start, start + step)
-                features, target, is_token = features_ND[part].to(precision), target_N[part], is_token_N[part]
-                logits = product(features, weight).to(exact)
-                if count_correct:
-                    correct += (logits.argmax(dim=1).eq(target) & is_token).sum()
-                # Below the highest, where differences of large logits are exact.
-                logits.sub_(logits.amax(dim=1, keepdim=True))
-                gold = logits.gather(1, target.unsqueeze(1)).squeeze(1)
-                sum_of_logits = logits.sum(dim=1)
-                # One exponential serves the sum and, in the same memory, the probabilities.
-                exponentials = logits.exp_()
-                total = exponentials.sum(dim=1)
-                log_total = total.log()
-                token_nll = (log_total - gold).masked_fill_(~is_token, 0.0).sum()
-                all_ids = (size * log_total - sum_of_logits).masked_fill_(~is_token, 0.0).sum()
-                nll += token_nll
-                loss += (1.0 - epsilon - share) * token_nll + share * all_ids
-                if not (wants_features or wants_weight):
-                    continue
-                # d loss / d logit = probability - q, nothing at padding
-                gradient = exponentials.mul_((is_token / total).unsqueeze(1))
-                gradient.sub_((share * is_token.to(exact)).unsqueeze(1))
-                excess = (share + epsilon - 1.0) * is_token.to(exact)
-                gradient.scatter_add_(1, target.unsqueeze(1), excess.unsqueeze(1))
-                gradient = gradient.to(gradient_precision)
-                if grad_features is not None:
-                    grad_features[part] = product(gradient, weight.to(gradient_precision).T)
-                if grad_weight is not None:
-                    _add_product(grad_weight, gradient.T, features.to(gradient_precision))
-        ctx.save_for_backward(grad_features, grad_weight)
-        ctx.dtypes = (features_ND.dtype, weight_VD.dtype)
+        tensors = (features_ND, weight_VD, target_N, is_token_N)
+        ctx.save_for_backward(*tensors)
+        ctx.settings = (epsilon, precision, ctx.needs_input_grad[:2])
+        (loss, nll, correct), ctx.gradients = _in_chunks(*tensors, *ctx.settings, count_correct)
         ctx.mark_non_differentiable(nll, correct)
         return loss, nll, correct
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
+        # Scaled where they are: a second matrix of the vocabulary's size would stand at the peak of an update's memory.
+        # Of a graph that is kept and gone through again, they are computed again.
+        kept, ctx.gradients = ctx.gradients, None
+        if kept is None:
+            _, kept = _in_chunks(*ctx.saved_tensors, *ctx.settings, count_correct=False)
         scaled = (
-            None if kept is None else (kept * gradients[0]).to(dtype)
-            for kept, dtype in zip(ctx.saved_tensors, ctx.dtypes)
+            None if gradient is None else gradient.mul_(gradients[0]).to(of.dtype)
+            for gradient, of in zip(kept, ctx.saved_tensors)
         )
         return (*scaled, None, None, None, None)
+
+
+def _in_chunks(
+    features_ND: Tensor,
+    weight_VD: Tensor,
+    target_N: Tensor,
+    is_token_N: Tensor,
+    epsilon: float,
+    precision: torch.dtype,
+    wanted: tuple[bool, bool],
+    count_correct: bool,
+) -> tuple[tuple[Tensor, Tensor, Tensor], tuple[Optional[Tensor], Optional[Tensor]]]:
+    """The three results, and the loss's gradients for features and matrix where they are ``wanted``."""
+    # Gradients of single logits are below float16's smallest number before the loss is scaled.
+    gradient_precision = torch.float32 if precision == torch.float16 else precision
+    exact = torch.promote_types(weight_VD.dtype, torch.float32)
+    size = weight_VD.size(0)
+    share = epsilon / (size - 1)
+    wants_features, wants_weight = wanted
+    grad_features = torch.empty_like(features_ND, dtype=exact) if wants_features else None
+    grad_weight = torch.zeros_like(weight_VD, dtype=exact) if wants_weight else None
+    loss, nll = (torch.zeros((), dtype=exact, device=features_ND.device) for _ in range(2))
+    correct = torch.zeros((), dtype=torch.long, device=features_ND.device)
+
+    with torch.no_grad(), torch.autocast(features_ND.device.type, enabled=False):
+        weight = weight_VD.to(precision)
+        step = max(_FEWEST_TOKENS, _CHUNK_ELEMENTS // size)
+        for start in range(0, features_ND.size(0), step):
+            part = slice(start, start + step)
+            features, target, is_token = features_ND[part].to(precision), target_N[part], is_token_N[part]
+            logits = product(features, weight).to(exact)
+            if count_correct:
+                correct += (logits.argmax(dim=1).eq(target) & is_token).sum()
+            # Below the highest, where differences of large logits are exact.
+            logits.sub_(logits.amax(dim=1, keepdim=True))
+            gold = logits.gather(1, target.unsqueeze(1)).squeeze(1)
+            sum_of_logits = logits.sum(dim=1)
+            # One exponential serves the sum and, in the same memory, the probabilities.
+            exponentials = logits.exp_()
+            total = exponentials.sum(dim=1)
+            log_total = total.log()
+            token_nll = (log_total - gold).masked_fill_(~is_token, 0.0).sum()
+            all_ids = (size * log_total - sum_of_logits).masked_fill_(~is_token, 0.0).sum()
+            nll += token_nll
+            loss += (1.0 - epsilon - share) * token_nll + share * all_ids
+            if not (wants_features or wants_weight):
+                continue
+            # d loss / d logit = probability - q, nothing at padding
+            gradient = exponentials.mul_((is_token / total).unsqueeze(1))
+            gradient.sub_((share * is_token.to(exact)).unsqueeze(1))
+            excess = (share + epsilon - 1.0) * is_token.to(exact)
+            gradient.scatter_add_(1, target.unsqueeze(1), excess.unsqueeze(1))
+            gradient = gradient.to(gradient_precision)
+            if grad_features is not None:
+                grad_features[part] = product(gradient, weight.to(gradient_precision).T)
+            if grad_weight is not None:
+                _add_product(grad_weight, gradient.T, features.to(gradient_precision))
+            del logits, exponentials, gradient  # or they would still be there while the next ones are computed
+    return (loss, nll, correct), (grad_features, grad_weight)
 
 
 def _add_product(total: Tensor, a: Tensor, b: Tensor) -> None:

@@ -54,6 +54,8 @@ def fused_attention(
         return functional.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSV, is_causal=causal)
     # The kernels disagree about rows with no legal key (zeros, NaN), so such rows never reach them as such.
     has_key = mask.any(-1, keepdim=True)
+    if mask.device.type == "cpu" and has_key.all():  # on a GPU, asking would wait for it
+        return functional.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSV, attn_mask=mask)
     return functional.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSV, attn_mask=mask | ~has_key) * has_key
 
 

@@ -1,6 +1,6 @@
 """Dropout (section 5.4) with cheap random numbers on CPU."""
 
-from typing import Any
+from typing import Any, Optional
 
 import torch
 from torch import Tensor, nn
@@ -23,16 +23,23 @@ def random_keep(like: Tensor, dropout: float) -> tuple[Tensor, float]:
 
 class _CheapDropout(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, dropout: float) -> Tensor:
+    def forward(ctx: Any, x: Tensor, dropout: float, residual: Optional[Tensor] = None) -> Tensor:
         keep, probability = random_keep(x, dropout)
         ctx.save_for_backward(keep)
-        ctx.scale = 1.0 / probability
-        return (x * keep).mul_(ctx.scale)
+        ctx.scale, ctx.dtype = 1.0 / probability, x.dtype
+        if residual is None:
+            return (x * keep).mul_(ctx.scale)
+        if x.dtype != residual.dtype:
+            return torch.add(residual, x * keep, alpha=ctx.scale)
+        # Where x is, for glibc hardly ever finds a use for the holes that freed tensors leave.
+        ctx.mark_dirty(x)
+        return torch.add(residual, x.mul_(keep), alpha=ctx.scale, out=x)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Optional[Tensor], ...]:
         (keep,) = ctx.saved_tensors
-        return (gradients[0] * keep).mul_(ctx.scale), None
+        of_residual = gradients[0] if ctx.needs_input_grad[2] else None
+        return (gradients[0] * keep).mul_(ctx.scale).to(ctx.dtype), None, of_residual
 
 
 class Dropout(nn.Module):
@@ -42,12 +49,13 @@ class Dropout(nn.Module):
         super().__init__()
         self.dropout = dropout
 
-    def forward(self, x: Tensor) -> Tensor:
-        if not self.training or self.dropout == 0.0:
-            return x
-        if x.device.type != "cpu":
-            return functional.dropout(x, self.dropout)
-        return _CheapDropout.apply(x, self.dropout)
+    def forward(self, x: Tensor, residual: Optional[Tensor] = None) -> Tensor:
+        """Dropout(x), or residual + Dropout(x), for which training on a CPU overwrites ``x``."""
+        if self.training and self.dropout > 0.0:
+            if x.device.type == "cpu":
+                return _CheapDropout.apply(x, self.dropout, residual)
+            x = functional.dropout(x, self.dropout)
+        return x if residual is None else residual + x
 
     def extra_repr(self) -> str:
         return f"dropout={self.dropout}"

@@ -27,5 +27,5 @@ class FeedForward(nn.Module):
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         """(B, T, D) -> (B, T, D)"""
-        h_BTF = self.dropout(functional.relu(self.inner(x_BTD)))
+        h_BTF = self.dropout(functional.relu(self.inner(x_BTD), inplace=True))
         return self.outer(h_BTF)

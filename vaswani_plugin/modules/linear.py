@@ -101,7 +101,9 @@ class _OneDnnLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
         ctx.save_for_backward(x, weight)
-        return _onednn(x, weight, bias)
+        output = _onednn(x, weight, bias)
+        # oneDNN's is a view, which autograd would let nobody overwrite, as ReLU and dropout do.
+        return torch.ops.aten._unsafe_view(output, output.shape)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Optional[Tensor], ...]:

@@ -16,5 +16,5 @@ class AddAndNorm(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x_BTD: Tensor, sublayer_output_BTD: Tensor) -> Tensor:
-        """(B, T, D), (B, T, D) -> (B, T, D)"""
-        return self.norm(x_BTD + self.dropout(sublayer_output_BTD))
+        """(B, T, D), (B, T, D) -> (B, T, D); training on a CPU overwrites the sub-layer's output."""
+        return self.norm(self.dropout(sublayer_output_BTD, residual=x_BTD))
