@@ -2,8 +2,9 @@
 
 A server forks for each command; what stands on PATH under the command's name hands it the arguments, the folder, the
 environment and the three streams, and ends with the status that comes back. The plugin itself is imported anew.
-The command is in the process group of what stands on PATH (unless that is in another session, where no process can go),
-so that a signal to the group reaches it as it would reach a command of the usual kind.
+The command is in the process group of what stands on PATH, so that a signal to the group reaches it as it would reach a
+command of the usual kind; where that group is in another session, to which no process can go, SIGINT and SIGTERM are
+handed on.
 """
 
 import json
@@ -34,12 +35,15 @@ server = socket.socket(socket.AF_UNIX)
 server.connect({address!r})
 request = {{"name": {name!r}, "arguments": sys.argv[1:], "folder": os.getcwd(), "environment": dict(os.environ)}}
 request["group"] = os.getpgrp()
+request["ignored"] = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) == signal.SIG_IGN]
 socket.send_fds(server, [b" "], [0, 1, 2])
 server.sendall(json.dumps(request).encode())
 server.shutdown(socket.SHUT_WR)
-if server.recv(1) == b"+":  # the group's signals are the command's to answer
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+command = int(server.recv(12) or 0)
+for number in (signal.SIGINT, signal.SIGTERM):
+    # The group's signals are the command's to answer, in this group itself, or handed on.
+    joined = command < 0 or number in request["ignored"]
+    signal.signal(number, signal.SIG_IGN if joined else lambda number, _: os.kill(command, number))
 sys.exit(int(server.recv(8) or 1))
 """
 
@@ -95,7 +99,9 @@ def answer(connection: socket.socket) -> None:
         _, streams, _, _ = socket.recv_fds(connection, 1, 3)
         text = b"".join(iter(lambda: connection.recv(65536), b""))
         request = json.loads(text)
-        connection.sendall(b"+" if joined(request.pop("group")) else b"-")
+        connection.sendall(b"%12d" % (-os.getpid() if joined(request.pop("group")) else os.getpid()))
+        for number in request.pop("ignored"):
+            signal.signal(number, signal.SIG_IGN)
     except (ValueError, OSError):
         os._exit(0)  # what asked was killed meanwhile
     status = 1

@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -204,7 +205,6 @@ def test_interrupting_the_start_itself_is_no_traceback(tmp_path: Path, command: 
     package = {"fairseq-train": "fairseq_cli", "vaswani": "vaswani_plugin"}[command]
     (tmp_path / "torch.py").write_text("raise KeyboardInterrupt\n")
     program = f"import sys; sys.argv[0] = 'bin/{command}'; import {package}.train"
-    done = run(
-        "python", "-c", program, status=130 if command == "vaswani" else -signal.SIGINT, PYTHONPATH=str(tmp_path)
-    )
+    status = 130 if command == "vaswani" else -signal.SIGINT
+    done = run(sys.executable, "-c", program, status=status, PYTHONPATH=str(tmp_path))
     assert done.output == f"{command}: interrupted\n"
