@@ -46,6 +46,7 @@ def main() -> None:
 
 def profile(turn: Any, device: str) -> str:
     """The operators in which one turn spends its time, those first that take most of it themselves."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or the profiler prints when it starts and stops
     activities = [torch.profiler.ProfilerActivity.CPU]
     if device == "cuda":
         activities.append(torch.profiler.ProfilerActivity.CUDA)

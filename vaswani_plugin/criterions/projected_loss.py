@@ -58,8 +58,9 @@ class _ProjectedLoss(torch.autograd.Function):
         precision = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight_VD.dtype
         tensors = (features_ND, weight_VD, target_N, is_token_N)
         ctx.save_for_backward(*tensors)
-        ctx.settings = (epsilon, precision, ctx.needs_input_grad[:2])
-        (loss, nll, correct), ctx.gradients = _in_chunks(*tensors, *ctx.settings, count_correct)
+        wanted = ctx.needs_input_grad[:2]
+        ctx.settings = (epsilon, precision, wanted)
+        (loss, nll, correct), ctx.gradients = _in_chunks(*tensors, epsilon, precision, wanted, count_correct)
         ctx.mark_non_differentiable(nll, correct)
         return loss, nll, correct
 
@@ -69,7 +70,7 @@ class _ProjectedLoss(torch.autograd.Function):
         # Of a graph that is kept and gone through again, they are computed again.
         kept, ctx.gradients = ctx.gradients, None
         if kept is None:
-            _, kept = _in_chunks(*ctx.saved_tensors, *ctx.settings, count_correct=False)
+            _, kept = _in_chunks(*ctx.saved_tensors, *ctx.settings)
         scaled = (
             None if gradient is None else gradient.mul_(gradients[0]).to(of.dtype)
             for gradient, of in zip(kept, ctx.saved_tensors)
@@ -85,7 +86,7 @@ def _in_chunks(
     epsilon: float,
     precision: torch.dtype,
     wanted: tuple[bool, bool],
-    count_correct: bool,
+    count_correct: bool = False,
 ) -> tuple[tuple[Tensor, Tensor, Tensor], tuple[Optional[Tensor], Optional[Tensor]]]:
     """The three results, and the loss's gradients for features and matrix where they are ``wanted``."""
     # Gradients of single logits are below float16's smallest number before the loss is scaled.
