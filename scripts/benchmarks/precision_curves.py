@@ -78,7 +78,9 @@ def draw(runs: Runs, path: Path) -> None:
         for color, (precision, seeds) in enumerate(runs.items()):
             for style, (seed, log) in zip(("-", "--", ":", "-."), seeds.items()):
                 values = sorted(curve(log)[kind].items())
-                axis.plot(*zip(*values), style, color=f"C{color}", label=f"{precision}, seed {seed}")
+                # The first wide and pale, to be seen under the others where they are the same.
+                look = {"color": f"C{color}", "linewidth": 4 - 3 * color, "alpha": 0.4 + 0.6 * color}
+                axis.plot(*zip(*values), style, **look, label=f"{precision}, seed {seed}")
         axis.set_xlabel("updates")
         axis.set_ylabel(f"{kind} nll, bits")
         axis.grid(alpha=0.3)

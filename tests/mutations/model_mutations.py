@@ -208,11 +208,18 @@ MODEL = [
     Mutation(
         "scaled by the rate before rounding",
         _DROPOUT,
-        "ctx.scale = 1.0 / probability",
-        "ctx.scale = 1.0 / (1.0 - dropout)",
+        "= 1.0 / probability, x.dtype",
+        "= 1.0 / (1.0 - dropout), x.dtype",
         _TEST_DROPOUT,
     ),
-    Mutation("dropout in evaluation", _DROPOUT, "not self.training or ", "", _TEST_DROPOUT),
+    Mutation("dropout in evaluation", _DROPOUT, "if self.training and self", "if self", _TEST_DROPOUT),
+    Mutation(
+        "residual scaled with what is dropped",
+        _DROPOUT,
+        "torch.add(residual, x.mul_(keep), alpha=ctx.scale, out=x)",
+        "x.mul_(keep).add_(residual).mul_(ctx.scale)",
+        _TEST_DROPOUT,
+    ),
     # initialisation, as in the code released with the paper
     Mutation("embedding std 1", _EMBEDDING, "std=self.embedding_dim**-0.5", "std=1.0", _TEST_EMBEDDING),
     # Table 3
