@@ -103,10 +103,12 @@ def _in_chunks(
     with torch.no_grad(), torch.autocast(features_ND.device.type, enabled=False):
         weight = weight_VD.to(precision)
         step = max(_FEWEST_TOKENS, _CHUNK_ELEMENTS // size)
+        # New memory for each chunk would cost half as much time again as the product that it is for.
+        memory = weight.new_empty(min(step, features_ND.size(0)), size)
         for start in range(0, features_ND.size(0), step):
             part = slice(start, start + step)
             features, target, is_token = features_ND[part].to(precision), target_N[part], is_token_N[part]
-            logits = product(features, weight).to(exact)
+            logits = product(features, weight, out=memory[: features.size(0)]).to(exact)
             if count_correct:
                 correct += (logits.argmax(dim=1).eq(target) & is_token).sum()
             # Below the highest, where differences of large logits are exact.
@@ -133,7 +135,6 @@ def _in_chunks(
                 grad_features[part] = product(gradient, weight.to(gradient_precision).T)
             if grad_weight is not None:
                 _add_product(grad_weight, gradient.T, features.to(gradient_precision))
-            del logits, exponentials, gradient  # or they would still be there while the next ones are computed
     return (loss, nll, correct), (grad_features, grad_weight)
 
 

@@ -49,13 +49,13 @@ def multiplies_bfloat16() -> bool:
     return platform.machine() not in ("x86_64", "AMD64") or "AVX512" in torch.backends.cpu.get_cpu_capability()
 
 
-def product(a_NK: Tensor, b_MK: Tensor) -> Tensor:
-    """a b^T (N, M), without a gradient."""
+def product(a_NK: Tensor, b_MK: Tensor, out: Optional[Tensor] = None) -> Tensor:
+    """a b^T (N, M), without a gradient; where torch multiplies, in the memory of ``out``."""
     if _by_onednn(a_NK, b_MK):
         return _onednn(a_NK.contiguous(), b_MK.contiguous(), None)
     if _by_float32(a_NK, b_MK):
         return (a_NK.float() @ b_MK.float().T).bfloat16()
-    return a_NK @ b_MK.T
+    return torch.mm(a_NK, b_MK.T, out=out)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
