@@ -118,12 +118,15 @@ def test_bfloat16_by_float32_is_the_product_of_rounded_numbers(shape: "tuple[int
     assert [each.grad.dtype for each in (x, weight, bias)] == [dtype] * 3
 
 
-@pytest.mark.usefixtures("_emulated")
-def test_bfloat16_by_float32_without_a_gradient() -> None:
-    torch.manual_seed(1)
-    a, b = torch.randn(5, 40).bfloat16(), torch.randn(7, 40).bfloat16()
-    assert products.product(a, b).dtype == torch.bfloat16
-    torch.testing.assert_close(products.product(a, b).double(), a.double() @ b.double().T, rtol=2**-8, atol=1e-5)
+@pytest.mark.parametrize("multiplies", [True, False])
+@pytest.mark.parametrize("precision", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+def test_operands_are_rounded(multiplies: bool, precision: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "multiplies_bfloat16", lambda: multiplies)
+    x = torch.randn(5, 40)
+    made = products.operand(x, precision)
+    assert torch.equal(made.double(), x.to(precision).double())
+    emulated = precision == torch.bfloat16 and not multiplies
+    assert made.dtype == (torch.float32 if emulated else precision)
 
 
 @pytest.mark.usefixtures("_emulated")

@@ -5,7 +5,7 @@ from typing import Any, Optional
 import torch
 from torch import Tensor
 
-from vaswani_plugin.modules.linear import product
+from vaswani_plugin.modules.linear import operand, product
 
 _CHUNK_ELEMENTS = 2**22
 """Logits held at a time: 16 MB in float32, small enough to stay in a processor's caches between their uses."""
@@ -101,13 +101,14 @@ def _in_chunks(
     correct = torch.zeros((), dtype=torch.long, device=features_ND.device)
 
     with torch.no_grad(), torch.autocast(features_ND.device.type, enabled=False):
-        weight = weight_VD.to(precision)
+        weight = operand(weight_VD, precision)
+        weight_back = weight if gradient_precision == precision else weight.to(gradient_precision)
         step = max(_FEWEST_TOKENS, _CHUNK_ELEMENTS // size)
         # New memory for each chunk would cost half as much time again as the product that it is for.
         memory = weight.new_empty(min(step, features_ND.size(0)), size)
         for start in range(0, features_ND.size(0), step):
             part = slice(start, start + step)
-            features, target, is_token = features_ND[part].to(precision), target_N[part], is_token_N[part]
+            features, target, is_token = operand(features_ND[part], precision), target_N[part], is_token_N[part]
             logits = product(features, weight, out=memory[: features.size(0)]).to(exact)
             if count_correct:
                 correct += (logits.argmax(dim=1).eq(target) & is_token).sum()
@@ -130,11 +131,11 @@ def _in_chunks(
             gradient.sub_((share * is_token.to(exact)).unsqueeze(1))
             excess = (share + epsilon - 1.0) * is_token.to(exact)
             gradient.scatter_add_(1, target.unsqueeze(1), excess.unsqueeze(1))
-            gradient = gradient.to(gradient_precision)
+            gradient = operand(gradient, gradient_precision)
             if grad_features is not None:
-                grad_features[part] = product(gradient, weight.to(gradient_precision).T)
+                grad_features[part] = product(gradient, weight_back.T)
             if grad_weight is not None:
-                _add_product(grad_weight, gradient.T, features.to(gradient_precision))
+                _add_product(grad_weight, gradient.T, features.to(weight_back.dtype))
     return (loss, nll, correct), (grad_features, grad_weight)
 
 

@@ -3,6 +3,7 @@
 import functools
 import os
 import platform
+from collections.abc import Iterator
 from typing import Any, Optional
 
 import torch
@@ -53,9 +54,14 @@ def product(a_NK: Tensor, b_MK: Tensor, out: Optional[Tensor] = None) -> Tensor:
     """a b^T (N, M), without a gradient; where torch multiplies, in the memory of ``out``."""
     if _by_onednn(a_NK, b_MK):
         return _onednn(a_NK.contiguous(), b_MK.contiguous(), None)
-    if _by_float32(a_NK, b_MK):
-        return (a_NK.float() @ b_MK.float().T).bfloat16()
     return torch.mm(a_NK, b_MK.T, out=out)
+
+
+def operand(x: Tensor, precision: torch.dtype) -> Tensor:
+    """``x`` rounded to ``precision``, in the type in which this machine multiplies such numbers."""
+    rounded = x.to(precision)
+    emulated = precision == torch.bfloat16 and x.device.type == "cpu" and not multiplies_bfloat16()
+    return rounded.float() if emulated else rounded
 
 
 def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
@@ -126,26 +132,44 @@ class _RoundedLinear(torch.autograd.Function):
         rounded = x.bfloat16()
         ctx.save_for_backward(rounded, weight)
         ctx.dtypes = (x.dtype, None if bias is None else bias.dtype)
-        with torch.autocast("cpu", enabled=False):
-            return functional.linear(
-                rounded.float(), _rounded(weight), None if bias is None else _rounded(bias)
-            ).bfloat16()
+        output = rounded.new_empty(*x.shape[:-1], weight.size(0))
+        _rounded_product(rounded, _rounded(weight).T, None if bias is None else _rounded(bias), output)
+        return output
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Optional[Tensor], ...]:
         rounded, weight = ctx.saved_tensors
         x_dtype, bias_dtype = ctx.dtypes
-        gradient = gradients[0].float()
-        rows = gradient.reshape(-1, gradient.size(-1))
-        wants_x, wants_weight, wants_bias = ctx.needs_input_grad
-        with torch.autocast("cpu", enabled=False):
-            return (
-                _rounded(gradient @ _rounded(weight)).to(x_dtype) if wants_x else None,
-                _rounded(rows.T @ rounded.reshape(-1, rounded.size(-1)).float()).to(weight.dtype)
-                if wants_weight
-                else None,
-                _rounded(rows.sum(dim=0)).to(bias_dtype) if wants_bias else None,
-            )
+        gradient = gradients[0]
+        of_x = of_weight = of_bias = None
+        if ctx.needs_input_grad[0]:
+            of_x = torch.empty_like(rounded, dtype=x_dtype)
+            _rounded_product(gradient, _rounded(weight), None, of_x)
+        if ctx.needs_input_grad[1]:
+            total = weight.new_zeros(weight.shape, dtype=torch.float32)
+            for rows, inputs in _parts(gradient, rounded):
+                total.addmm_(rows.float().T, inputs.float())
+            of_weight = _rounded(total).to(weight.dtype)
+        if ctx.needs_input_grad[2]:
+            of_bias = _rounded(gradient.flatten(0, -2).sum(dim=0, dtype=torch.float32)).to(bias_dtype)
+        return of_x, of_weight, of_bias
+
+
+_ROWS = 512
+"""Rows that are in float32 at a time: whole matrices would take twice the memory that rounding them saves."""
+
+
+def _rounded_product(a: Tensor, b_KM: Tensor, bias_M: Optional[Tensor], out: Tensor) -> None:
+    """out = a b + bias with ``b`` and ``bias`` in float32, each result rounded to bfloat16; (..., K) -> (..., M)."""
+    with torch.autocast("cpu", enabled=False):
+        for rows, results in _parts(a, out):
+            product_ = rows.float() @ b_KM if bias_M is None else torch.addmm(bias_M, rows.float(), b_KM)
+            results.copy_(product_.bfloat16())
+
+
+def _parts(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """:data:`_ROWS` rows of each at a time."""
+    return zip(*(tensor.reshape(-1, tensor.size(-1)).split(_ROWS) for tensor in tensors))
 
 
 def _rounded(x: Tensor) -> Tensor:
