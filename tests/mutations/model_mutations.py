@@ -201,7 +201,7 @@ MODEL = [
         "gradient passes where the value was dropped",
         _DROPOUT,
         "(gradients[0] * keep).mul_(ctx.scale)",
-        "gradients[0] * ctx.scale",
+        "(gradients[0] * ctx.scale)",
         _TEST_DROPOUT,
     ),
     Mutation("one of four numbers half as large", _DROPOUT, "random_(-(2**63), None)", "random_()", _TEST_DROPOUT),
