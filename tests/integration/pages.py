@@ -66,6 +66,7 @@ def run_all(listed: list[Command], folder: Path, environment: "dict[str, str]") 
     script = ["set -uo pipefail"]
     for command, output in zip(listed, outputs):
         stop = f"{{ cat {shlex.quote(str(output))}; exit 1; }}"
+        # A console block may show a command that ends badly; that it prints what the block shows is looked at below.
         end = f"&& {stop}" if command.is_refused else "|| true" if command.may_fail else f"|| {stop}"
         script.append(f"{{ {command.line}\n}} > {shlex.quote(str(output))} 2>&1 {end}")
     script.append("true")

@@ -94,7 +94,7 @@ def rounded(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.usefixtures("_emulated")
-@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (2, 7, 5), (0, 5), (2, 3, 4, 33)])
+@pytest.mark.parametrize("shape", [(5,), (1, 1), (3, 5), (2, 7, 5), (0, 5), (2, 3, 4, 33), (1030, 8)])
 @pytest.mark.parametrize("autocast", [True, False])
 def test_bfloat16_by_float32_is_the_product_of_rounded_numbers(shape: "tuple[int, ...]", autocast: bool) -> None:
     torch.manual_seed(1)
@@ -106,7 +106,7 @@ def test_bfloat16_by_float32_is_the_product_of_rounded_numbers(shape: "tuple[int
     result.backward(gradient)
 
     assert result.dtype == torch.bfloat16
-    rows, rows_x = gradient.double().flatten(0, -2), rounded(x).flatten(0, -2)
+    rows, rows_x = (each.reshape(-1, each.size(-1)) for each in (gradient.double(), rounded(x)))
     for got, exact in (
         (result, rounded(x) @ rounded(weight).T + rounded(bias)),
         (x.grad, gradient.double() @ rounded(weight)),

@@ -151,7 +151,8 @@ class _RoundedLinear(torch.autograd.Function):
                 total.addmm_(rows.float().T, inputs.float())
             of_weight = _rounded(total).to(weight.dtype)
         if ctx.needs_input_grad[2]:
-            of_bias = _rounded(gradient.flatten(0, -2).sum(dim=0, dtype=torch.float32)).to(bias_dtype)
+            rows = gradient.reshape(-1, gradient.size(-1))
+            of_bias = _rounded(rows.sum(dim=0, dtype=torch.float32)).to(bias_dtype)
         return of_x, of_weight, of_bias
 
 
@@ -163,8 +164,8 @@ def _rounded_product(a: Tensor, b_KM: Tensor, bias_M: Optional[Tensor], out: Ten
     """out = a b + bias with ``b`` and ``bias`` in float32, each result rounded to bfloat16; (..., K) -> (..., M)."""
     with torch.autocast("cpu", enabled=False):
         for rows, results in _parts(a, out):
-            product_ = rows.float() @ b_KM if bias_M is None else torch.addmm(bias_M, rows.float(), b_KM)
-            results.copy_(product_.bfloat16())
+            exact = rows.float() @ b_KM if bias_M is None else torch.addmm(bias_M, rows.float(), b_KM)
+            results.copy_(exact.bfloat16())
 
 
 def _parts(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
