@@ -18,7 +18,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from fairseq_edits import MENDS, ROBUSTNESS, EditError, apply_edits
+from fairseq_edits import MENDS, ROBUSTNESS, SPEED, EditError, apply_edits
 from fairseq_edits.packaging import VERSION
 
 SDIST_VERSION = "0.12.2"
@@ -145,9 +145,9 @@ def build_wheel(folder: Path) -> Path:
         work = Path(scratch)
         say(f"downloading {SDIST_NAME}")
         sdist = download_sdist(work)
-        say(f"applying {len(MENDS)} mends and {len(ROBUSTNESS)} edits for robustness")
+        say(f"applying {len(MENDS)} mends, {len(ROBUSTNESS)} edits for robustness and {len(SPEED)} for speed")
         source = unpack(sdist, work / "source")
-        apply_edits([*MENDS, *ROBUSTNESS], source)
+        apply_edits([*MENDS, *ROBUSTNESS, *SPEED], source)
         say("compiling (about a minute)")
         built = work / "wheel"
         run_pip(["wheel", "--quiet", "--no-deps", "--wheel-dir", str(built), str(source)], "build the wheel")

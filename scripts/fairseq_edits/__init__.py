@@ -1,4 +1,4 @@
-"""The named edits that let fairseq 0.12.2 run on today's Python: mends (what is broken) and robustness."""
+"""The named edits that let fairseq 0.12.2 run on today's Python: mends (what is broken), robustness, and speed."""
 
 from fairseq_edits import (
     accumulation,
@@ -12,6 +12,7 @@ from fairseq_edits import (
     ending,
     finite_numbers,
     first_worker,
+    fused_adam,
     hydra_and_omegaconf,
     limits,
     long_runs,
@@ -70,5 +71,6 @@ ROBUSTNESS = (
     *ending.EDITS,
     *finite_numbers.EDITS,
 )
+SPEED = fused_adam.EDITS
 
-__all__ = ["MENDS", "ROBUSTNESS", "AddFile", "Cut", "Edit", "EditError", "Replace", "apply_edits"]
+__all__ = ["MENDS", "ROBUSTNESS", "SPEED", "AddFile", "Cut", "Edit", "EditError", "Replace", "apply_edits"]

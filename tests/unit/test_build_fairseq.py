@@ -9,7 +9,7 @@ from pathlib import Path
 import build_fairseq
 import pytest
 from build_fairseq import BuildError
-from fairseq_edits import MENDS, ROBUSTNESS
+from fairseq_edits import MENDS, ROBUSTNESS, SPEED
 from fairseq_edits.edit import AddFile, Cut, Edit, EditError, Replace, apply_edits
 
 SOURCE = "one = 1\ntwo = 2\ntwo = 2\nthree = 3\n"
@@ -71,7 +71,7 @@ def test_a_change_that_does_not_fit_names_edit_and_file(
 
 
 def test_every_edit_has_its_own_name_and_a_reason() -> None:
-    edits = [*MENDS, *ROBUSTNESS]
+    edits = [*MENDS, *ROBUSTNESS, *SPEED]
     assert len({edit.name for edit in edits}) == len(edits)
     assert all(len(edit.why.split()) >= 4 and edit.changes for edit in edits)
 
@@ -138,6 +138,7 @@ def pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakePip:
     monkeypatch.setattr(build_fairseq, "check_toolchain", lambda: None)
     monkeypatch.setattr(build_fairseq, "MENDS", (DOUBLE,))
     monkeypatch.setattr(build_fairseq, "ROBUSTNESS", ())
+    monkeypatch.setattr(build_fairseq, "SPEED", ())
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("sys.argv", ["build_fairseq.py"])
     return fake
