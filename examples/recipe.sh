@@ -117,13 +117,14 @@ binarise() {
   mv "$BINARY.tmp" "$BINARY"
 }
 
-# settle_checkpoints SETTINGS MAX_UPDATE: training goes on from the last checkpoint of the same settings, also after a
-# smaller MAX_UPDATE; checkpoints of other settings are put aside. Killed anywhere, it does the same the next time: a
-# folder without settings is empty, and there is never half a line of them.
+# settle_checkpoints SETTINGS MAX_UPDATE: training goes on from the last checkpoint of the same settings, whatever
+# MAX_UPDATE was then; checkpoints of other settings, or beyond MAX_UPDATE, are put aside. Killed anywhere, it does the
+# same the next time: a folder without settings is empty, and there is never half a line of them.
 settle_checkpoints() {
   local settings=$1 last=$2 before=
   if [ -e "$CHECKPOINTS/settings" ]; then before=$(<"$CHECKPOINTS/settings"); fi
-  if [ -n "$(ls -A "$CHECKPOINTS" 2>/dev/null)" ] && { [ "${before% *}" != "$settings" ] || ((${before##* } > last)); }; then
+  if [ -n "$(ls -A "$CHECKPOINTS" 2>/dev/null)" ] &&
+    { [ "${before% *}" != "$settings" ] || { ((${before##* } > last)) && (($(reached) > last)); }; }; then
     say "the settings have changed: the earlier checkpoints are now in $CHECKPOINTS.before"
     rm -rf "$CHECKPOINTS.before"
     mv "$CHECKPOINTS" "$CHECKPOINTS.before"
@@ -131,6 +132,13 @@ settle_checkpoints() {
   mkdir -p "$CHECKPOINTS"
   printf '%s %s\n' "$settings" "$last" >"$CHECKPOINTS.settings.tmp"
   mv "$CHECKPOINTS.settings.tmp" "$CHECKPOINTS/settings"
+}
+
+# The largest update that a checkpoint can be of: fairseq logs it before it writes one. Without a log it is unknown.
+reached() {
+  if [ ! -e "$CHECKPOINTS/train.log" ]; then echo 9999999999; return; fi
+  LC_ALL=C awk '/Preparing to save checkpoint/ && $(NF - 1) > last { last = $(NF - 1) } END { print last + 0 }' \
+    "$CHECKPOINTS/train.log"
 }
 
 # Readers of the training's log outlive a signal to the whole group, so that it can still write its last checkpoint.

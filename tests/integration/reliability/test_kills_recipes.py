@@ -129,3 +129,23 @@ def test_checkpoints_of_other_settings_are_put_aside_once(tmp_path: Path) -> Non
     (tmp_path / "c" / "settings").unlink()
     settle(tmp_path, "second", 10)
     assert files(tmp_path) == {**kept, "c/settings": "second 10\n"}
+
+
+@pytest.mark.parametrize("updates, goes_on", [(12, True), (13, True), (11, False)])
+def test_a_training_that_was_stopped_can_be_taken_as_it_is(tmp_path: Path, updates: int, goes_on: bool) -> None:
+    # With fewer updates than it was begun for, but not fewer than it has made.
+    settle(tmp_path, "first", 100)
+    told = [f"INFO | fairseq.checkpoint_utils | Preparing to save checkpoint for epoch 1 @ {n} updates" for n in (9, 12)]
+    (tmp_path / "c" / "train.log").write_text("\n".join([*told, "INFO | train | done @ 99 updates", ""]))
+    (tmp_path / "c" / "checkpoint_last.pt").write_text("of update 12")
+    settle(tmp_path, "first", updates)
+    assert (tmp_path / "c" / "checkpoint_last.pt").exists() is goes_on
+    assert (tmp_path / "c.before" / "checkpoint_last.pt").exists() is not goes_on
+    assert (tmp_path / "c" / "settings").read_text() == f"first {updates}\n"
+
+
+def test_without_a_log_fewer_updates_begin_anew(tmp_path: Path) -> None:
+    settle(tmp_path, "first", 100)
+    (tmp_path / "c" / "checkpoint_last.pt").write_text("of some update")
+    settle(tmp_path, "first", 50)
+    assert files(tmp_path / "c.before") == {"checkpoint_last.pt": "of some update", "settings": "first 100\n"}
