@@ -1,4 +1,4 @@
-"""Adam's fused step beside the formula (Kingma & Ba; epsilon as the code released with the paper adds it), in float64."""
+"""Adam's fused step beside the formula in float64, epsilon added as the code released with the paper does."""
 
 import random
 from argparse import Namespace
@@ -66,7 +66,7 @@ def test_forty_updates_are_those_of_the_formula(changed: "dict[str, Any]") -> No
         np.testing.assert_allclose(p.detach().numpy(), exact, rtol=40 * 2.0**-23, atol=40 * setting["lr"] * 1e-6)
 
 
-@pytest.mark.parametrize("first, then", [(True, False), (False, True)], ids=["to separate", "to fused"])
+@pytest.mark.parametrize(("first", "then"), [(True, False), (False, True)], ids=["to separate", "to fused"])
 def test_a_state_goes_on_with_the_other_kind_of_step(first: bool, then: bool) -> None:
     parameters, grads = starts(), [gradients(shape, 20) for shape in SHAPES]
     expected = [by_the_formula(p.detach(), g, SETTING) for p, g in zip(parameters, grads)]
@@ -109,7 +109,8 @@ def test_other_precisions_are_left_to_separate_operations(dtype: torch.dtype) ->
     full.grad, other.grad = torch.ones(3), torch.ones(3, dtype=dtype)
     optimizer = Adam([full, other], fused=True, **SETTING)
     assert not fused_adam_step(optimizer)
-    assert not optimizer.state and torch.equal(full, torch.ones(3))
+    assert not optimizer.state
+    assert torch.equal(full, torch.ones(3))
     optimizer.step()
     # The first step is lr against the gradient's sign, whatever its size.
     torch.testing.assert_close(full.detach(), torch.full((3,), 1 - 1e-3))

@@ -54,12 +54,13 @@ def _step(
     device: torch.device,
 ) -> None:
     beta1, beta2 = group["betas"]
+    grads: List[Any] = [p.grad for p in parameters]
     # torch counts the step itself, in one tensor for each parameter.
     steps_before = torch.full((len(parameters),), float(step - 1), device=device)
     with torch.no_grad():
         adamw(
             parameters,
-            [p.grad for p in parameters],
+            grads,
             [state["exp_avg"] for state in states],
             [state["exp_avg_sq"] for state in states],
             [],

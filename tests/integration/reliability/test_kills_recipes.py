@@ -131,11 +131,11 @@ def test_checkpoints_of_other_settings_are_put_aside_once(tmp_path: Path) -> Non
     assert files(tmp_path) == {**kept, "c/settings": "second 10\n"}
 
 
-@pytest.mark.parametrize("updates, goes_on", [(12, True), (13, True), (11, False)])
+@pytest.mark.parametrize(("updates", "goes_on"), [(12, True), (13, True), (11, False)])
 def test_a_training_that_was_stopped_can_be_taken_as_it_is(tmp_path: Path, updates: int, goes_on: bool) -> None:
     # With fewer updates than it was begun for, but not fewer than it has made.
     settle(tmp_path, "first", 100)
-    told = [f"INFO | fairseq.checkpoint_utils | Preparing to save checkpoint for epoch 1 @ {n} updates" for n in (9, 12)]
+    told = [f"INFO | checkpoint_utils | Preparing to save checkpoint for epoch 1 @ {n} updates" for n in (9, 12)]
     (tmp_path / "c" / "train.log").write_text("\n".join([*told, "INFO | train | done @ 99 updates", ""]))
     (tmp_path / "c" / "checkpoint_last.pt").write_text("of update 12")
     settle(tmp_path, "first", updates)
