@@ -124,7 +124,7 @@ settle_checkpoints() {
   local settings=$1 last=$2 before=
   if [ -e "$CHECKPOINTS/settings" ]; then before=$(<"$CHECKPOINTS/settings"); fi
   if [ -n "$(ls -A "$CHECKPOINTS" 2>/dev/null)" ] &&
-    { [ "${before% *}" != "$settings" ] || { ((${before##* } > last)) && (($(reached) > last)); }; }; then
+    { [ "${before% *}" != "$settings" ] || { ((${before##* } > last)) && beyond "$last"; }; }; then
     say "the settings have changed: the earlier checkpoints are now in $CHECKPOINTS.before"
     rm -rf "$CHECKPOINTS.before"
     mv "$CHECKPOINTS" "$CHECKPOINTS.before"
@@ -134,11 +134,10 @@ settle_checkpoints() {
   mv "$CHECKPOINTS.settings.tmp" "$CHECKPOINTS/settings"
 }
 
-# The largest update that a checkpoint can be of: fairseq logs it before it writes one. Without a log it is unknown.
-reached() {
-  if [ ! -e "$CHECKPOINTS/train.log" ]; then echo 9999999999; return; fi
-  LC_ALL=C awk '/Preparing to save checkpoint/ && $(NF - 1) > last { last = $(NF - 1) } END { print last + 0 }' \
-    "$CHECKPOINTS/train.log"
+# beyond UPDATE: whether a checkpoint may be of a later update, which fairseq logs before it writes one.
+beyond() {
+  [ ! -e "$CHECKPOINTS/train.log" ] || LC_ALL=C awk -v last="$1" \
+    '/Preparing to save checkpoint/ && $(NF - 1) > last { later = 1 } END { exit !later }' "$CHECKPOINTS/train.log"
 }
 
 # Readers of the training's log outlive a signal to the whole group, so that it can still write its last checkpoint.

@@ -1,5 +1,5 @@
 # Quotes lines of fairseq 0.12.2, Copyright (c) Facebook, Inc. and its affiliates, MIT licence.
-"""Speed of the optimiser: Adam's step in one kernel instead of ten operations for each parameter."""
+"""Speed of the optimiser: Adam's step in one kernel instead of seven operations for each parameter."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from fairseq_edits.edit import AddFile, Edit, Replace
 EDITS = [
     Edit(
         "fused-adam",
-        "Adam took ten operations for each parameter, and a fused step only from apex, which has to be built by hand",
+        "Adam took seven operations for each parameter, and a fused step only from apex, which has to be built by hand",
         AddFile("fairseq/optim/fused_adam_step.py", Path(__file__).parent / "added" / "fused_adam_step.py"),
         Replace(
             "fairseq/optim/adam.py",

@@ -29,8 +29,8 @@ def fused_adam_step(optimizer: torch.optim.Optimizer) -> bool:
                 state.update(step=0, exp_avg=torch.zeros_like(p), exp_avg_sq=torch.zeros_like(p))
             state["step"] += 1
             together[state["step"], p.device].append(p)
-        for (step, device), parameters in together.items():
-            _step(group, parameters, [optimizer.state[p] for p in parameters], step, device)
+        for (step, device), alike in together.items():
+            _step(group, alike, [optimizer.state[p] for p in alike], step, device)
     return True
 
 
