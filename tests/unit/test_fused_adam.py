@@ -117,6 +117,15 @@ def test_other_precisions_are_left_to_separate_operations(dtype: torch.dtype) ->
     torch.testing.assert_close(other.detach(), torch.full((3,), 1 - 1e-3, dtype=dtype))
 
 
+@pytest.mark.parametrize("changed", [{"lr": 1e300}, {"lr": 1e30, "weight_decay": 1e30}], ids=str)
+def test_a_step_beyond_float32_is_refused_as_before(changed: "dict[str, Any]") -> None:
+    p = torch.nn.Parameter(torch.ones(3))
+    p.grad = torch.ones(3)
+    with pytest.raises(RuntimeError, match="cannot be converted to type float without overflow"):
+        Adam([p], fused=True, **{**SETTING, **changed}).step()
+    assert torch.equal(p.detach(), torch.ones(3))
+
+
 def test_sparse_gradients_are_refused_as_before() -> None:
     table = torch.nn.Embedding(5, 2, sparse=True)
     table(torch.tensor([1])).sum().backward()

@@ -14,12 +14,13 @@ _DEVICES = ("cpu", "cuda")
 def fused_adam_step(optimizer: torch.optim.Optimizer) -> bool:
     """Does one step of ``optimizer``, fairseq's Adam, in torch's fused kernel.
 
-    Returns False, with nothing done, where the kernel would give other numbers: reduced precision, sparse gradients,
-    amsgrad, and tensors that do not lie in memory row by row, since the kernel pairs an element with its gradient by
-    their places. The state is that of fairseq's own steps, so that a checkpoint of either goes on with the other.
+    Returns False, with nothing done, where the kernel would do something else: reduced precision, sparse gradients,
+    amsgrad, steps beyond float32, which fairseq's operations refuse, and tensors that do not lie in memory row by row,
+    since the kernel pairs an element with its gradient by their places. The state is that of fairseq's own steps, so
+    that a checkpoint of either goes on with the other.
     """
     groups = [(group, [p for p in group["params"] if p.grad is not None]) for group in optimizer.param_groups]
-    if not all(not group["amsgrad"] and all(map(_fits, parameters)) for group, parameters in groups):
+    if not all(_is_plain(group) and all(map(_fits, parameters)) for group, parameters in groups):
         return False
     for group, parameters in groups:
         together: Dict[Tuple[int, torch.device], List[torch.Tensor]] = defaultdict(list)
@@ -32,6 +33,13 @@ def fused_adam_step(optimizer: torch.optim.Optimizer) -> bool:
         for (step, device), alike in together.items():
             _step(group, alike, [optimizer.state[p] for p in alike], step, device)
     return True
+
+
+def _is_plain(group: Dict[str, Any]) -> bool:
+    largest = torch.finfo(torch.float32).max
+    lr, beta1 = group["lr"], group["betas"][0]
+    # The step is lr times sqrt(1 - beta2^t) / (1 - beta1^t), which is at most 1 / (1 - beta1).
+    return not group["amsgrad"] and lr <= largest * (1 - beta1) and lr * group["weight_decay"] <= largest
 
 
 def _fits(p: torch.Tensor) -> bool:
