@@ -8,11 +8,15 @@ from vaswani_plugin.generation.candidates import likeliest
 
 
 @pytest.mark.parametrize("elements", [1, 2 * 13, 10**6])
-@pytest.mark.parametrize("count", [1, 4, 50])
-def test_top_of_the_log_softmax(elements: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One row to a chunk, two, and all at once; a count beyond the vocabulary gives all of it."""
+@pytest.mark.parametrize("size", [13, 3_001])
+@pytest.mark.parametrize("count", [1, 4, 11, 50])
+def test_top_of_the_log_softmax(elements: int, size: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row to a chunk, two of 13, and all at once; a count beyond the vocabulary gives all of it.
+
+    Of 3,001 logits, the last 57 are in no block, and 50 are too many for blocks.
+    """
     monkeypatch.setattr(candidates, "_CHUNK_ELEMENTS", elements)
-    logits = 30 * torch.randn(7, 13, generator=torch.Generator().manual_seed(1))
+    logits = 30 * torch.randn(70, size, generator=torch.Generator().manual_seed(1))
     values, ids, log_total = likeliest(logits.clone(), count)
     expected = logits.double().log_softmax(dim=1).sort(dim=1, descending=True)
     assert torch.equal(ids, expected.indices[:, :count])

@@ -61,13 +61,13 @@ def test_autocast_and_float64_stay_with_torch() -> None:
         ("AVX512", "AuthenticAMD", True),
         ("AVX512", "GenuineIntel", False),
         ("AVX2", "AuthenticAMD", False),
-        ("AVX512", None, False),
+        ("AVX512", "", False),
     ],
 )
-def test_the_rule(capability: str, vendor: Optional[str], chosen: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rule(capability: str, vendor: str, chosen: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(products.OVERRIDE, raising=False)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
-    monkeypatch.setattr(products, "_vendor", lambda: vendor)
+    monkeypatch.setattr(products, "_cpuinfo", {"vendor_id": vendor}.get)
     products.prefers_onednn.cache_clear()
     assert products.prefers_onednn() is chosen
     products.prefers_onednn.cache_clear()
@@ -140,14 +140,24 @@ def test_only_bfloat16_goes_by_float32() -> None:
 
 
 @pytest.mark.parametrize(
-    ("machine", "capability", "multiplies"),
-    [("x86_64", "AVX2", False), ("AMD64", "DEFAULT", False), ("x86_64", "AVX512", True), ("aarch64", "DEFAULT", True)],
+    ("machine", "capability", "vendor", "flags", "multiplies"),
+    [
+        ("x86_64", "AVX2", "AuthenticAMD", "sse avx2", False),
+        ("AMD64", "DEFAULT", "", "", False),
+        ("x86_64", "AVX512", "AuthenticAMD", "avx512f avx512_bf16", True),
+        ("x86_64", "AVX512", "GenuineIntel", "avx512f avx512_bf16", False),
+        ("x86_64", "AVX512", "GenuineIntel", "avx512f", False),
+        ("x86_64", "AVX512", "GenuineIntel", "avx512f avx512_bf16 amx_bf16", True),
+        ("x86_64", "AVX2", "GenuineIntel", "avx512f avx512_bf16 amx_bf16", False),
+        ("aarch64", "DEFAULT", "", "", True),
+    ],
 )
 def test_the_rule_for_bfloat16(
-    machine: str, capability: str, multiplies: bool, monkeypatch: pytest.MonkeyPatch
+    machine: str, capability: str, vendor: str, flags: str, multiplies: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(products.platform, "machine", lambda: machine)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    monkeypatch.setattr(products, "_cpuinfo", {"vendor_id": vendor, "flags": flags}.get)
     products.multiplies_bfloat16.cache_clear()
     assert products.multiplies_bfloat16() is multiplies
     products.multiplies_bfloat16.cache_clear()

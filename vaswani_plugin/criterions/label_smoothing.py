@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from vaswani_plugin.criterions.projected_loss import projected_smoothed_cross_entropy
 from vaswani_plugin.errors import UserError
+from vaswani_plugin.modules.packing import Packing
 
 _NO_TOKEN = -100
 """Stands in for the gold id where there is no token to predict."""
@@ -129,6 +130,12 @@ class VaswaniLabelSmoothingCriterion(FairseqCriterion):
         matrix = getattr(model, "pre_softmax_matrix", None)
         if matrix is not None:
             features_BTD, _ = model(**sample["net_input"], features_only=True)
+            packing = Packing.of(is_token_BT)
+            if packing is not None:
+                features_BTD = packing.pack(features_BTD)
+                target_BT, is_token_BT = (
+                    each.flatten()[packing.rows_N].unsqueeze(0) for each in (target_BT, is_token_BT)
+                )
             return projected_smoothed_cross_entropy(
                 features_BTD.flatten(0, 1),
                 matrix,

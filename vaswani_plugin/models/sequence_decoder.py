@@ -73,11 +73,13 @@ class SequenceDecoder(FairseqIncrementalDecoder):
         """As :meth:`forward`, with the stack's output (B, T, D) in place of logits."""
         caches: Optional[list[LayerCache]] = None
         self_mask: Optional[Tensor] = None
+        is_token: Optional[Tensor] = None
         # Of the whole prefix also in a single step: its position depends on the tokens before it.
         positions = token_positions(prev_output_tokens, self.padding_idx)
         table = self.positions(positions, like=self.embedding.weight)
         if incremental_state is None:
             self_mask = target_mask(prev_output_tokens, self.padding_idx)
+            is_token = prev_output_tokens.ne(self.padding_idx)
         else:
             caches = [incremental_state.setdefault(f"layer.{n}", LayerCache()) for n in range(len(self.stack.layers))]
             prev_output_tokens, table = prev_output_tokens[:, -1:], table[:, -1:]
@@ -89,6 +91,7 @@ class SequenceDecoder(FairseqIncrementalDecoder):
             encoder_out["mask"],
             caches,
             need_weights=not self.training,
+            is_token_BT=is_token,
         )
         attn = [] if weights_BHTS is None else [weights_BHTS.mean(dim=1)]
         return x_BTD, {"attn": attn}

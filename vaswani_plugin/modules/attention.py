@@ -1,7 +1,7 @@
 """Scaled dot-product attention and multi-head attention (section 3.2)."""
 
 import math
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +10,7 @@ from torch.nn import functional
 from vaswani_plugin.modules.cache import KeyValueCache
 from vaswani_plugin.modules.layer_config import LayerConfig
 from vaswani_plugin.modules.linear import Linear
+from vaswani_plugin.modules.packing import Packing
 
 
 def attention(
@@ -51,12 +52,45 @@ def fused_attention(
         causal: position t sees positions 0..t only; excludes ``mask``.
     """
     if mask is None:
-        return functional.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSV, is_causal=causal)
+        return _scaled_dot_product(q_BHTK, k_BHSK, v_BHSV, None, causal)
     # The kernels disagree about rows with no legal key (zeros, NaN), so such rows never reach them as such.
     has_key = mask.any(-1, keepdim=True)
     if mask.device.type == "cpu" and has_key.all():  # on a GPU, asking would wait for it
-        return functional.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSV, attn_mask=mask)
-    return functional.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSV, attn_mask=mask | ~has_key) * has_key
+        return _scaled_dot_product(q_BHTK, k_BHSK, v_BHSV, mask, causal)
+    return _scaled_dot_product(q_BHTK, k_BHSK, v_BHSV, mask | ~has_key, causal) * has_key
+
+
+def _scaled_dot_product(q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], causal: bool) -> Tensor:
+    if q.device.type == "cpu" and q.dtype in (torch.bfloat16, torch.float16):
+        return _Float32Attention.apply(q, k, v, mask, causal)
+    return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)
+
+
+class _Float32Attention(torch.autograd.Function):
+    """Of reduced precision, with torch's kernel for float32: on CPUs its gradient is many times faster.
+
+    What is kept between the passes has the reduced precision; for the gradient, the values are computed again.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], causal: bool) -> Tensor:
+        ctx.save_for_backward(q, k, v, mask)
+        ctx.causal = causal
+        return _in_float32(q.float(), k.float(), v.float(), mask, causal).to(v.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Optional[Tensor], ...]:
+        *inputs, mask = ctx.saved_tensors
+        q, k, v = (x.float().requires_grad_() for x in inputs)
+        with torch.enable_grad():
+            output = _in_float32(q, k, v, mask, ctx.causal)
+        of_inputs = torch.autograd.grad(output, (q, k, v), gradients[0].float())
+        return (*(gradient.to(x.dtype) for gradient, x in zip(of_inputs, inputs)), None, None)
+
+
+def _in_float32(q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], causal: bool) -> Tensor:
+    with torch.autocast("cpu", enabled=False):
+        return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)
 
 
 def causal_mask(length: int, device: torch.device) -> Tensor:
@@ -103,8 +137,12 @@ class MultiHeadAttention(nn.Module):
         mask: Optional[Tensor],
         causal: bool,
         need_weights: bool,
+        packing: Optional[Packing],
     ) -> tuple[Tensor, Optional[Tensor]]:
-        """All heads at once, then W_O. Returns (B, T, D) and, if asked for, the weights (B, H, T, S)."""
+        """All heads at once, then W_O of the (packed) positions.
+
+        Returns (B, T, D) or (1, N, D) and, if asked for, the weights (B, H, T, S).
+        """
         dropout = self.dropout if self.training else 0.0
         weights_BHTS: Optional[Tensor] = None
         if need_weights or dropout > 0:
@@ -114,6 +152,8 @@ class MultiHeadAttention(nn.Module):
         else:
             heads_BHTV = fused_attention(q_BHTK, k_BHSK, v_BHSV, mask, causal)
         concatenated = heads_BHTV.transpose(1, 2).flatten(2)
+        if packing is not None:
+            concatenated = packing.pack(concatenated)
         return self.output(concatenated), weights_BHTS if need_weights else None
 
 
@@ -133,20 +173,22 @@ class SelfAttention(MultiHeadAttention):
         causal: bool = False,
         cache: Optional[KeyValueCache] = None,
         need_weights: bool = False,
+        packing: Optional[Packing] = None,
     ) -> tuple[Tensor, Optional[Tensor]]:
         """
         Args:
-            x_BTD: the sequence; with ``cache``, only its newest positions.
+            x_BTD: the sequence; with ``cache``, only its newest positions; with ``packing``, (1, N, D).
             mask: True where legal, broadcastable to (B, H, T, S).
             causal: position t sees 0..t; without ``mask`` and ``cache``.
             cache: keys and values of the positions before; extended by the new ones.
+            packing: of the sequence, in and out.
         """
         widths = [self.key_width, self.key_width, self.value_width]
-        q, k, v = self.query_key_value(x_BTD).split(widths, dim=-1)
+        q, k, v = _unpacked(self.query_key_value(x_BTD), packing).split(widths, dim=-1)
         q_BHTK, k_BHTK, v_BHTV = self.split_heads(q), self.split_heads(k), self.split_heads(v)
         if cache is not None:
             k_BHTK, v_BHTV = cache.extend(k_BHTK, v_BHTV)
-        return self.attend(q_BHTK, k_BHTK, v_BHTV, mask, causal, need_weights)
+        return self.attend(q_BHTK, k_BHTK, v_BHTV, mask, causal, need_weights, packing)
 
 
 class CrossAttention(MultiHeadAttention):
@@ -166,17 +208,27 @@ class CrossAttention(MultiHeadAttention):
         mask: Optional[Tensor] = None,
         cache: Optional[KeyValueCache] = None,
         need_weights: bool = False,
+        packing: Optional[Packing] = None,
+        memory_packing: Optional[Packing] = None,
     ) -> tuple[Tensor, Optional[Tensor]]:
         """
         Args:
             mask: (B, 1, 1, S), True where the source position is a token.
             cache: where the memory's keys and values are kept from the first step on.
+            packing: of the sequence, in and out.
+            memory_packing: of the memory.
         """
         if cache is not None and cache.length > 0:
             k_BHSK, v_BHSV = cache.stored()
         else:
-            k, v = self.key_value(memory_BSD).split([self.key_width, self.value_width], dim=-1)
+            projected = _unpacked(self.key_value(memory_BSD), memory_packing)
+            k, v = projected.split([self.key_width, self.value_width], dim=-1)
             k_BHSK, v_BHSV = self.split_heads(k), self.split_heads(v)
             if cache is not None:
                 cache.extend(k_BHSK, v_BHSV)
-        return self.attend(self.split_heads(self.query(x_BTD)), k_BHSK, v_BHSV, mask, False, need_weights)
+        q_BHTK = self.split_heads(_unpacked(self.query(x_BTD), packing))
+        return self.attend(q_BHTK, k_BHSK, v_BHSV, mask, False, need_weights, packing)
+
+
+def _unpacked(x: Tensor, packing: Optional[Packing]) -> Tensor:
+    return x if packing is None else packing.unpack(x)

@@ -8,6 +8,7 @@ from vaswani_plugin.modules.attention import CrossAttention, SelfAttention
 from vaswani_plugin.modules.cache import LayerCache
 from vaswani_plugin.modules.feed_forward import FeedForward
 from vaswani_plugin.modules.layer_config import LayerConfig
+from vaswani_plugin.modules.packing import Packing
 from vaswani_plugin.modules.sublayer import AddAndNorm
 
 
@@ -31,14 +32,18 @@ class DecoderLayer(nn.Module):
         memory_mask: Optional[Tensor],
         cache: Optional[LayerCache],
         need_weights: bool,
+        packing: Optional[Packing],
+        memory_packing: Optional[Packing],
     ) -> tuple[Tensor, Optional[Tensor]]:
-        """Returns (B, T, D) and, if asked for, the weights over the memory (B, H, T, S)."""
+        """Returns (B, T, D), or (1, N, D) if packed, and, if asked for, the weights over the memory (B, H, T, S)."""
         # One new position may see everything cached; a whole sequence is causal unless a mask says it all.
         causal = cache is None and self_mask is None
         target, source = (None, None) if cache is None else (cache.target, cache.memory)
-        attended_BTD, _ = self.self_attention(x_BTD, self_mask, causal, target)
+        attended_BTD, _ = self.self_attention(x_BTD, self_mask, causal, target, packing=packing)
         x_BTD = self.after_self_attention(x_BTD, attended_BTD)
-        attended_BTD, weights_BHTS = self.cross_attention(x_BTD, memory_BSD, memory_mask, source, need_weights)
+        attended_BTD, weights_BHTS = self.cross_attention(
+            x_BTD, memory_BSD, memory_mask, source, need_weights, packing, memory_packing
+        )
         x_BTD = self.after_cross_attention(x_BTD, attended_BTD)
         return self.after_feed_forward(x_BTD, self.feed_forward(x_BTD)), weights_BHTS
 
@@ -58,6 +63,7 @@ class Decoder(nn.Module):
         memory_mask: Optional[Tensor] = None,
         caches: Optional[list[LayerCache]] = None,
         need_weights: bool = False,
+        is_token_BT: Optional[Tensor] = None,
     ) -> tuple[Tensor, Optional[Tensor]]:
         """
         Args:
@@ -69,15 +75,22 @@ class Decoder(nn.Module):
             memory_mask: (B, 1, 1, S), True at source tokens; None if the source has no padding.
             caches: one per layer, empty before the first step, extended in place.
             need_weights: also return the last layer's attention weights.
+            is_token_BT: False at the target's padding, for which then nothing is computed.
 
         Returns:
             (B, T, D), and the last layer's weights over the memory (B, H, T, S) or None.
         """
         weights_BHTS: Optional[Tensor] = None
         last = len(self.layers) - 1
+        packing = None if is_token_BT is None else Packing.of(is_token_BT)
+        memory_packing = None
+        if caches is None and memory_mask is not None:
+            memory_packing = Packing.of(memory_mask[:, 0, 0])
+        x = x_BTD if packing is None else packing.pack(x_BTD)
+        memory = memory_BSD if memory_packing is None else memory_packing.pack(memory_BSD)
         for index, layer in enumerate(self.layers):
             cache = None if caches is None else caches[index]
-            x_BTD, weights_BHTS = layer(
-                x_BTD, memory_BSD, self_mask, memory_mask, cache, need_weights and index == last
+            x, weights_BHTS = layer(
+                x, memory, self_mask, memory_mask, cache, need_weights and index == last, packing, memory_packing
             )
-        return x_BTD, weights_BHTS
+        return x if packing is None else packing.unpack(x), weights_BHTS

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from vaswani_plugin.modules.attention import SelfAttention
 from vaswani_plugin.modules.feed_forward import FeedForward
 from vaswani_plugin.modules.layer_config import LayerConfig
+from vaswani_plugin.modules.packing import Packing
 from vaswani_plugin.modules.sublayer import AddAndNorm
 
 
@@ -20,9 +21,9 @@ class EncoderLayer(nn.Module):
         self.feed_forward = FeedForward(config.d_model, config.d_ff, config.activation_dropout)
         self.after_feed_forward = AddAndNorm(config.d_model, config.dropout)
 
-    def forward(self, x_BSD: Tensor, mask: Optional[Tensor]) -> Tensor:
-        """(B, S, D) -> (B, S, D)"""
-        attended_BSD, _ = self.self_attention(x_BSD, mask)
+    def forward(self, x_BSD: Tensor, mask: Optional[Tensor], packing: Optional[Packing]) -> Tensor:
+        """(B, S, D) -> (B, S, D), or packed (1, N, D) -> (1, N, D)"""
+        attended_BSD, _ = self.self_attention(x_BSD, mask, packing=packing)
         x_BSD = self.after_self_attention(x_BSD, attended_BSD)
         return self.after_feed_forward(x_BSD, self.feed_forward(x_BSD))
 
@@ -43,6 +44,8 @@ class Encoder(nn.Module):
         Returns:
             The memory (B, S, D) that the decoder reads.
         """
+        packing = None if mask is None else Packing.of(mask[:, 0, 0])
+        x = x_BSD if packing is None else packing.pack(x_BSD)
         for layer in self.layers:
-            x_BSD = layer(x_BSD, mask)
-        return x_BSD
+            x = layer(x, mask, packing)
+        return x if packing is None else packing.unpack(x)

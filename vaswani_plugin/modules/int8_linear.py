@@ -1,13 +1,11 @@
 """Products of 8-bit integers, for translating on a CPU; they have no gradient."""
 
+import functools
 from typing import Any, Optional
 
 import torch
 from torch import Tensor, nn
 
-_LARGEST = 90
-"""Integers are -90 to 90. Processors without VNNI add two neighbouring products in 16 bits and clip what is larger,
-without a word: with the inputs moved to 1 to 181, which these processors want unsigned, 2 * 181 * 90 just fits."""
 _SMALLEST = 1e-30
 """In the place of 0 as the largest number of a row of zeros."""
 
@@ -17,15 +15,32 @@ def available() -> bool:
     return hasattr(torch.ops.onednn, "qlinear_pointwise") and hasattr(torch.ops.onednn, "qlinear_prepack")
 
 
-class _PackedMatrix:
-    """A matrix of integers (O, I) in the order that the kernel reads."""
+@functools.lru_cache
+def largest_integer() -> int:
+    """Integers are from minus this to this: 127, or 90 on processors without VNNI.
 
-    def __init__(self, integers_OI: Tensor, scale_O: Tensor) -> None:
+    Those add two neighbouring products in 16 bits and clip what is larger, without a word: with the inputs moved to 1
+    to 181, which the kernel wants unsigned, 2 * 181 * 90 just fits.
+    """
+    ones = torch.ones(64, 64, dtype=torch.int8)
+    matrix = _PackedMatrix(ones * 127, torch.ones(64), move=0)
+    clipped = matrix.product(ones.to(torch.uint8) * 255) != 64 * 127 * 255
+    return 90 if clipped.any() else 127
+
+
+class _PackedMatrix:
+    """A matrix of integers (O, I) in the order that the kernel reads.
+
+    Args:
+        move: what the inputs were moved by to have no sign.
+    """
+
+    def __init__(self, integers_OI: Tensor, scale_O: Tensor, move: int) -> None:
         self.packed = torch.ops.onednn.qlinear_prepack(integers_OI, None)
         self.scale_O = scale_O
         self.zeros_O = torch.zeros_like(scale_O, dtype=torch.int32)
-        # What the move of the inputs by _LARGEST + 1 adds to every sum.
-        self.moved_O = -(_LARGEST + 1) * integers_OI.sum(dim=1) * scale_O
+        # What the move adds to every sum.
+        self.moved_O = -move * integers_OI.sum(dim=1) * scale_O
 
     def product(self, moved: Tensor) -> Tensor:
         """Moved inputs, uint8 (..., I) -> float32 (..., O), in terms of the matrix's scales."""
@@ -49,18 +64,20 @@ class Int8Linear(nn.Module):
     def __init__(self, weight_OI: Tensor, bias_O: Optional[Tensor] = None) -> None:
         super().__init__()
         weight_OI = weight_OI.detach()
+        self.range = largest_integer()
         # A row of zeros has some scale; that of a row with a NaN is NaN, so that its results are.
-        scale_O1 = largest_of_rows(weight_OI) / _LARGEST
-        self.matrix = _PackedMatrix((weight_OI / scale_O1).round_().to(torch.int8), scale_O1.squeeze(1))
+        scale_O1 = largest_of_rows(weight_OI) / self.range
+        integers_OI = (weight_OI / scale_O1).round_().to(torch.int8)
+        self.matrix = _PackedMatrix(integers_OI, scale_O1.squeeze(1), self.range + 1)
         self.bias = None if bias_O is None else bias_O.detach()
 
     def forward(self, x: Tensor) -> Tensor:
         """float32 (..., I) -> float32 (..., O)"""
         largest = largest_of_rows(x)
         # Cutting off the fraction then rounds.
-        moved = (x * (_LARGEST / largest)).add_(_LARGEST + 1.5).to(torch.uint8)
+        moved = (x * (self.range / largest)).add_(self.range + 1.5).to(torch.uint8)
         product = self.matrix.product(moved)
-        scale = largest.div_(_LARGEST)
+        scale = largest.div_(self.range)
         return product.mul_(scale) if self.bias is None else torch.addcmul(self.bias, product, scale)
 
 

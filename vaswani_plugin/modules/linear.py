@@ -3,7 +3,7 @@
 import functools
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
 import torch
@@ -29,25 +29,36 @@ def prefers_onednn() -> bool:
     available = hasattr(torch.ops.mkldnn, "_linear_pointwise")
     if choice is not None:
         return choice == "onednn" and available
-    return available and "AVX512" in torch.backends.cpu.get_cpu_capability() and _vendor() == "AuthenticAMD"
+    return available and _has_avx512() and _cpuinfo("vendor_id") == "AuthenticAMD"
 
 
-def _vendor() -> Optional[str]:
+def _has_avx512() -> bool:
+    return "AVX512" in torch.backends.cpu.get_cpu_capability()
+
+
+def _cpuinfo(name: str) -> str:
+    """What Linux says of the first processor under ``name``; nothing elsewhere."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
-            return next((line.split(":")[1].strip() for line in lines if line.startswith("vendor_id")), None)
+            return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), "")
     except OSError:
-        return None
+        return ""
 
 
 @functools.lru_cache
 def multiplies_bfloat16() -> bool:
-    """Whether this CPU multiplies bfloat16 matrices at a useful rate.
+    """Whether this CPU multiplies bfloat16 matrices faster than float32's.
 
-    On x86 without AVX-512 torch emulates it, at a tenth to a hundredth of float32's rate. There the numbers are rounded
-    to bfloat16 as everywhere, and float32 products are taken of them: the same values but for the order of the sums.
+    Of x86, those with AMX do, and AMD's with AVX-512. Intel's with AVX-512 alone multiply them at half of float32's
+    rate, and without AVX-512 torch emulates it, at a tenth to a hundredth. There the numbers are rounded to bfloat16
+    as everywhere, and float32 products are taken of them: the same values but for the order of the sums.
     """
-    return platform.machine() not in ("x86_64", "AMD64") or "AVX512" in torch.backends.cpu.get_cpu_capability()
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return True
+    flags = _cpuinfo("flags").split()
+    return _has_avx512() and (
+        "amx_bf16" in flags or ("avx512_bf16" in flags and _cpuinfo("vendor_id") == "AuthenticAMD")
+    )
 
 
 def product(a_NK: Tensor, b_MK: Tensor, out: Optional[Tensor] = None) -> Tensor:
@@ -70,7 +81,10 @@ def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
         return _OneDnnLinear.apply(x, weight, bias)
     if _by_float32(x, weight):
         return _RoundedLinear.apply(x, weight, bias)
-    return functional.linear(x, weight, bias)
+    if x.dim() < 3:
+        return functional.linear(x, weight, bias)
+    product_NO = functional.linear(x.reshape(-1, x.size(-1)), weight, bias)
+    return _not_a_view(product_NO, (*x.shape[:-1], weight.size(0)))
 
 
 class Linear(nn.Linear):
@@ -103,13 +117,17 @@ def _onednn(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
 
 
+def _not_a_view(x: Tensor, shape: Sequence[int]) -> Tensor:
+    """In another shape, for ReLU and dropout to overwrite: of a view, autograd makes that copies or an error."""
+    return torch.ops.aten._unsafe_view(x, shape)
+
+
 class _OneDnnLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
         ctx.save_for_backward(x, weight)
         output = _onednn(x, weight, bias)
-        # oneDNN's is a view, which autograd would let nobody overwrite, as ReLU and dropout do.
-        return torch.ops.aten._unsafe_view(output, output.shape)
+        return _not_a_view(output, output.shape)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Optional[Tensor], ...]:
