@@ -21,8 +21,9 @@ ATTENTION = [
     Mutation(
         "no 1/sqrt(d_k) in the fused kernel",
         _ATTENTION,
-        "attn_mask=mask | ~has_key)",
-        "attn_mask=mask | ~has_key, scale=1.0)",
+        "return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)\n\n\nclass",
+        "return functional.scaled_dot_product_attention(\n"
+        "        q, k, v, attn_mask=mask, is_causal=causal, scale=1.0\n    )\n\n\nclass",
         _TEST_ATTENTION,
     ),
     Mutation(
@@ -34,12 +35,18 @@ ATTENTION = [
     ),
     Mutation("upper triangle", _ATTENTION, ".tril()", ".triu()", _TEST_ATTENTION),
     Mutation("causal mask hides the position itself", _ATTENTION, ".tril()", ".tril(-1)", _TEST_ATTENTION),
-    Mutation("fused kernel not causal", _ATTENTION, "is_causal=causal", "is_causal=False", _TEST_STACKS),
+    Mutation(
+        "fused kernel not causal",
+        _ATTENTION,
+        "_scaled_dot_product(q_BHTK, k_BHSK, v_BHSV, None, causal)",
+        "_scaled_dot_product(q_BHTK, k_BHSK, v_BHSV, None, False)",
+        _TEST_STACKS,
+    ),
     Mutation(
         "query without a legal key sees all in the fused kernel",
         _ATTENTION,
-        "attn_mask=mask | ~has_key) * has_key",
-        "attn_mask=mask | ~has_key)",
+        "mask | ~has_key, causal) * has_key",
+        "mask | ~has_key, causal)",
         _TEST_ATTENTION,
     ),
     Mutation(
@@ -52,8 +59,8 @@ ATTENTION = [
     Mutation(
         "padding seen in the fused kernel",
         _ATTENTION,
-        "attn_mask=mask | ~has_key)",
-        "attn_mask=None)",
+        "mask | ~has_key, causal)",
+        "None, causal)",
         _TEST_ATTENTION,
     ),
     Mutation(

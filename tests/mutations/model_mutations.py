@@ -10,6 +10,7 @@ _FEED_FORWARD = "modules/feed_forward.py"
 _INT8 = "modules/int8_linear.py"
 _MODEL = "models/vaswani_transformer.py"
 _POSITIONS = "modules/positional_encoding.py"
+_PACKING = "modules/packing.py"
 _SUBLAYER = "modules/sublayer.py"
 
 _TEST_DROPOUT = "unit/test_dropout.py"
@@ -24,10 +25,10 @@ MODEL = [
     Mutation(
         "LayerNorm before the sub-layer",
         "modules/encoder.py",
-        """        attended_BSD, _ = self.self_attention(x_BSD, mask)
+        """        attended_BSD, _ = self.self_attention(x_BSD, mask, packing=packing)
         x_BSD = self.after_self_attention(x_BSD, attended_BSD)
 """,
-        """        attended_BSD, _ = self.self_attention(self.after_self_attention.norm(x_BSD), mask)
+        """        attended_BSD, _ = self.self_attention(self.after_self_attention.norm(x_BSD), mask, packing=packing)
         x_BSD = x_BSD + attended_BSD
 """,
         _TEST_STACKS,
@@ -35,9 +36,24 @@ MODEL = [
     Mutation(
         "LayerNorm after the stack",
         "modules/encoder.py",
-        "        return x_BSD\n",
-        "        return nn.functional.layer_norm(x_BSD, x_BSD.shape[-1:])\n",
+        "return x if packing is None else packing.unpack(x)",
+        "return nn.functional.layer_norm(x if packing is None else packing.unpack(x), x.shape[-1:])",
         _TEST_STACKS,
+    ),
+    # padding left out
+    Mutation(
+        "padding stands for a token of another sentence",
+        _PACKING,
+        "firsts_B1 + (is_token_BT.cumsum(dim=1) - 1).clamp_(min=0)",
+        "(firsts_B1 + is_token_BT.cumsum(dim=1) - 1).clamp_(min=0)",
+        "unit/test_packing.py",
+    ),
+    Mutation(
+        "gradients go to the tokens' numbers instead of their places",
+        _PACKING,
+        "flat.index_copy_(0, ctx.packing.rows_N, gradients[0].squeeze(0))",
+        "flat.index_copy_(0, torch.arange(gradients[0].size(1)), gradients[0].squeeze(0))",
+        "unit/test_packing.py",
     ),
     Mutation("epsilon of LayerNorm 1e-5", _SUBLAYER, "EPSILON = 1e-6", "EPSILON = 1e-5", _TEST_STACKS),
     Mutation("no residual", _SUBLAYER, ", residual=x_BTD", "", _TEST_STACKS),
@@ -74,8 +90,8 @@ MODEL = [
         "unit/test_linear.py",
     ),
     # 8-bit integers in translation
-    Mutation("int8: numbers are cut", _INT8, "add_(_LARGEST + 1.5)", "add_(_LARGEST + 1.0)", _TEST_INT8),
-    Mutation("int8: inputs not moved back", _INT8, "-(_LARGEST + 1) * integers_OI", "0 * integers_OI", _TEST_INT8),
+    Mutation("int8: numbers are cut", _INT8, "add_(self.range + 1.5)", "add_(self.range + 1.0)", _TEST_INT8),
+    Mutation("int8: inputs not moved back", _INT8, "-move * integers_OI", "0 * integers_OI", _TEST_INT8),
     Mutation(
         "int8: one scale for all inputs",
         _INT8,
@@ -83,7 +99,7 @@ MODEL = [
         "x.abs().amax().expand(*x.shape[:-1], 1).clone()",
         _TEST_INT8,
     ),
-    Mutation("int8: sums are clipped", _INT8, "_LARGEST = 90", "_LARGEST = 127", _TEST_INT8),
+    Mutation("int8: sums are clipped", _INT8, "90 if clipped.any() else 127", "127", _TEST_INT8),
     # 3.4 embeddings
     Mutation(
         "embedding not scaled",

@@ -77,6 +77,13 @@ SEARCH = [
         "log_total[-1].expand(logits_NV.size(0), 1)",
         "unit/test_candidates.py",
     ),
+    Mutation(
+        "logits after the last whole block forgotten",
+        "generation/candidates.py",
+        "logits_NV[:, whole:]]",
+        "logits_NV[:, whole:] - 1e9]",
+        "unit/test_candidates.py",
+    ),
     # stopping
     Mutation(
         "stops before a longer hypothesis can win",

@@ -1,5 +1,6 @@
 """Products with 8-bit integers against the same integers in NumPy, and how far they are from real numbers."""
 
+import math
 from typing import Optional
 
 import numpy as np
@@ -48,6 +49,19 @@ def test_product_is_that_of_the_integers(shape: "tuple[int, int, int]", with_bia
     assert result.shape == (shape[0], shape[2])
     assert result.dtype == torch.float32
     np.testing.assert_allclose(result.numpy(), expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max(initial=0))
+
+
+@pytest.mark.parametrize(("highest", "expected"), [(math.inf, 127), (2 * 2**15 - 1, 90)])
+def test_integers_are_smaller_where_sums_are_clipped(
+    highest: float, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As without VNNI: 64 products of 255 and 127 in twos, each at most 2^15 - 1, in place of 64,770."""
+
+    def product(matrix: object, moved: torch.Tensor) -> torch.Tensor:
+        return moved.sum(dim=1, dtype=torch.float32).mul(127).clamp(max=16 * highest).unsqueeze(1)
+
+    monkeypatch.setattr(int8_linear._PackedMatrix, "product", product)
+    assert largest_integer.__wrapped__() == expected
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])

@@ -90,19 +90,24 @@ def mean_loss(run: Workers) -> float:
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(("division", "part"), CASES)
 def test_two_workers_are_one_that_accumulates(runs: Runs, division: str, part: str, backend: str) -> None:
-    """One batch of each worker: bit for bit, as half of a sum, doubled again, is the sum. Three: in another order."""
+    """One batch of each worker: bit for bit, as half of a sum, doubled again, is the sum. Three: in another order.
+
+    Then a last bit may differ, and in mixed precision so may what a weight close to the middle is rounded to.
+    """
+    exact = DIVISIONS[division][1] == 1
+    of_loss, of_weights = (1e-6, 1e-6) if part == "float32" else (5e-5, 1e-3)
     one, two = runs[division, part, "alone"], runs[division, part, backend]
     assert sum(sentences(one)[: len(sentences(one)) // 2]) >= 60
     assert sentences(two) == sentences(one)
     assert len(losses(one)) == UPDATES
     assert losses(two) == pytest.approx(losses(one), abs=1.1e-3)  # as printed
-    assert mean_loss(two) == pytest.approx(mean_loss(one), rel=1e-6)
+    assert mean_loss(two) == pytest.approx(mean_loss(one), rel=1e-6 if exact else of_loss)
     assert len(validation(one)) > 0
     assert validation(two) == pytest.approx(validation(one), abs=1.1e-3)
     before, after = state(one), state(two)
-    tolerance = 0 if DIVISIONS[division][1] == 1 else 2e-6
-    for name, weight in before["model"].items():
-        torch.testing.assert_close(after["model"][name], weight, rtol=0, atol=tolerance)
+    weights, others = (torch.cat([w.flatten() for w in run["model"].values()]) for run in (before, after))
+    assert before["model"].keys() == after["model"].keys()
+    assert (others - weights).norm() <= (0.0 if exact else of_weights) * weights.norm()
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2)])

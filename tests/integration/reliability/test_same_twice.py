@@ -42,8 +42,9 @@ def test_another_seed_is_another_run(corpus: Corpus, tmp_path: Path) -> None:
     assert len(weights) > 20
 
 
-def test_in_processes_of_their_own(corpus: Corpus, tmp_path: Path) -> None:
+def test_in_processes_of_their_own(corpus: Corpus, tmp_path: Path, threads: None) -> None:
     """With two data workers, other hashes, and another order of what the system hands out; and without the workers."""
+    torch.set_num_threads(1)  # as the commands of the tests have
     flags = (*UPDATES, "--num-workers", 2, "--no-epoch-checkpoints")
     corpus.train(tmp_path / "first", *flags, "--log-interval", 100, installed=True, PYTHONHASHSEED="1")
     in_process.train(corpus.binary, tmp_path / "second", *flags)
