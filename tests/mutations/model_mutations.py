@@ -84,9 +84,16 @@ MODEL = [
     ),
     Mutation(
         "bfloat16 by float32: the matrix is not rounded",
-        "modules/linear.py",
+        "modules/rounded_linear.py",
         "_rounded(weight), None",
         "weight.float(), None",
+        "unit/test_linear.py",
+    ),
+    Mutation(
+        "a packed matrix is used after its weight has changed",
+        "modules/linear.py",
+        "if same and",
+        "if",
         "unit/test_linear.py",
     ),
     # 8-bit integers in translation

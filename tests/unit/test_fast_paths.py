@@ -15,6 +15,7 @@ from written_out import plain_linear, written_out
 from vaswani_plugin.criterions.label_smoothing import smoothed_cross_entropy
 from vaswani_plugin.modules import linear as linear_module
 from vaswani_plugin.modules import packing as packing_module
+from vaswani_plugin.modules import processor
 
 PAD, EOS = 1, 2
 VOCABULARY = 13
@@ -78,11 +79,11 @@ def loss_and_gradients(way: Any, model: Any, batch: "dict[str, Any]") -> tuple[t
 
 @pytest.fixture(params=["torch", "onednn"])
 def _products(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> "Iterator[None]":
-    monkeypatch.setenv(linear_module.OVERRIDE, request.param)
-    linear_module.prefers_onednn.cache_clear()
-    assert linear_module.prefers_onednn() == (request.param == "onednn")
+    monkeypatch.setenv(processor.OVERRIDE, request.param)
+    processor.prefers_onednn.cache_clear()
+    assert processor.prefers_onednn() == (request.param == "onednn")
     yield
-    linear_module.prefers_onednn.cache_clear()
+    processor.prefers_onednn.cache_clear()
 
 
 def check(dtype: torch.dtype, name: str, autocast: Optional[torch.dtype] = None, **config: Any) -> None:

@@ -8,15 +8,16 @@ import torch
 from torch.nn import functional
 
 from vaswani_plugin.modules import linear as products
+from vaswani_plugin.modules import processor
 
 
 @pytest.fixture
 def _onednn(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv(products.OVERRIDE, "onednn")
-    products.prefers_onednn.cache_clear()
-    assert products.prefers_onednn()
+    monkeypatch.setenv(processor.OVERRIDE, "onednn")
+    processor.prefers_onednn.cache_clear()
+    assert processor.prefers_onednn()
     yield
-    products.prefers_onednn.cache_clear()
+    processor.prefers_onednn.cache_clear()
 
 
 @pytest.mark.usefixtures("_onednn")
@@ -65,23 +66,23 @@ def test_autocast_and_float64_stay_with_torch() -> None:
     ],
 )
 def test_the_rule(capability: str, vendor: str, chosen: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(products.OVERRIDE, raising=False)
+    monkeypatch.delenv(processor.OVERRIDE, raising=False)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
-    monkeypatch.setattr(products, "_cpuinfo", {"vendor_id": vendor}.get)
-    products.prefers_onednn.cache_clear()
-    assert products.prefers_onednn() is chosen
-    products.prefers_onednn.cache_clear()
+    monkeypatch.setattr(processor, "_cpuinfo", {"vendor_id": vendor}.get)
+    processor.prefers_onednn.cache_clear()
+    assert processor.prefers_onednn() is chosen
+    processor.prefers_onednn.cache_clear()
 
 
 def test_the_override(monkeypatch: pytest.MonkeyPatch) -> None:
-    products.prefers_onednn.cache_clear()
-    monkeypatch.setenv(products.OVERRIDE, "torch")
-    assert not products.prefers_onednn()
-    products.prefers_onednn.cache_clear()
-    monkeypatch.setenv(products.OVERRIDE, "mkl")
+    processor.prefers_onednn.cache_clear()
+    monkeypatch.setenv(processor.OVERRIDE, "torch")
+    assert not processor.prefers_onednn()
+    processor.prefers_onednn.cache_clear()
+    monkeypatch.setenv(processor.OVERRIDE, "mkl")
     with pytest.raises(ValueError, match="VASWANI_MATRIX_PRODUCTS=mkl must be torch or onednn"):
-        products.prefers_onednn()
-    products.prefers_onednn.cache_clear()
+        processor.prefers_onednn()
+    processor.prefers_onednn.cache_clear()
 
 
 @pytest.fixture
@@ -155,9 +156,66 @@ def test_only_bfloat16_goes_by_float32() -> None:
 def test_the_rule_for_bfloat16(
     machine: str, capability: str, vendor: str, flags: str, multiplies: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(products.platform, "machine", lambda: machine)
+    monkeypatch.setattr(processor.platform, "machine", lambda: machine)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
-    monkeypatch.setattr(products, "_cpuinfo", {"vendor_id": vendor, "flags": flags}.get)
-    products.multiplies_bfloat16.cache_clear()
-    assert products.multiplies_bfloat16() is multiplies
-    products.multiplies_bfloat16.cache_clear()
+    monkeypatch.setattr(processor, "_cpuinfo", {"vendor_id": vendor, "flags": flags}.get)
+    processor.multiplies_bfloat16.cache_clear()
+    assert processor.multiplies_bfloat16() is multiplies
+    processor.multiplies_bfloat16.cache_clear()
+
+
+@pytest.fixture
+def multiplied(monkeypatch: pytest.MonkeyPatch) -> "list[torch.Tensor]":
+    """The matrices that oneDNN multiplied by, on a processor that gains by packed ones."""
+    seen: list[torch.Tensor] = []
+    multiply = products._onednn
+    monkeypatch.setattr(products, "multiplies_packed", lambda: True)
+    monkeypatch.setattr(
+        products, "_onednn", lambda x, matrix, bias: [seen.append(matrix), multiply(x, matrix, bias)][1]
+    )
+    return seen
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (64, 33), (2, 7, 5), (0, 5), (3, 5)])
+@pytest.mark.parametrize("with_bias", [True, False])
+def test_packed_matrices(shape: "tuple[int, ...]", with_bias: bool, multiplied: "list[torch.Tensor]") -> None:
+    torch.manual_seed(1)
+    x, module = torch.randn(shape), products.Linear(shape[-1], 6, bias=with_bias)
+    products.pack(module.weight)
+    with torch.no_grad():
+        result = module(x)
+    torch.testing.assert_close(result, functional.linear(x, module.weight, module.bias))
+    assert len(multiplied) == (x.numel() >= 4 * shape[-1] > 0)
+
+
+def test_packed_matrices_are_those_of_the_weights(multiplied: "list[torch.Tensor]") -> None:
+    """Not after a change, in another place or type, or where a gradient is wanted."""
+    x, module = torch.randn(8, 5), products.Linear(5, 6)
+    products.pack(module.weight)
+    module(x).sum().backward()
+    assert module.weight.grad is not None
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        module(x)
+    with torch.no_grad():
+        module.weight[2, 3] += 1.0
+        torch.testing.assert_close(module(x), functional.linear(x, module.weight, module.bias))
+        products.pack(module.weight)
+        module.half().float()
+        module(x)
+        products.pack(module.weight)
+        module.double()(x.double())
+    assert multiplied == []
+
+
+@pytest.mark.parametrize(
+    ("capability", "choice", "gains"),
+    [("AVX512", None, True), ("AVX2", None, False), ("AVX512", "torch", False), ("AVX512", "onednn", True)],
+)
+def test_the_rule_for_packed_matrices(
+    capability: str, choice: Optional[str], gains: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(processor.OVERRIDE, raising=False)
+    if choice is not None:
+        monkeypatch.setenv(processor.OVERRIDE, choice)
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    assert processor.multiplies_packed.__wrapped__() is gains

@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 import torch
+from omegaconf import OmegaConf
 from plain_search import plain_search
 from trained_toy import Output, bleu, found, sources, trained_model, translation
 from written_out import written_out
+
+from vaswani_plugin.modules import linear
 
 TIE = 1e-5
 SHORT = sources(128, 8)
@@ -47,6 +50,16 @@ def test_128_sentences_are_those_of_plain_rules(exact: Any, many: "list[list[Out
     with written_out():
         for source, outputs in zip(SHORT, many):
             assert_same(outputs, plain_search([exact], source, 4, 0.6, len(source) - 1 + 50, 1))
+
+
+def test_packed_matrices(model: Any, many: "list[list[Output]]", monkeypatch: pytest.MonkeyPatch) -> None:
+    """As fairseq-generate makes them, on a processor that gains by them."""
+    monkeypatch.setattr(linear, "multiplies_packed", lambda: True)
+    packed = copy.deepcopy(model)
+    packed.prepare_for_inference_(OmegaConf.create({"task": {}, "generation": {}}))
+    assert sum(hasattr(weight, "packed") for weight in packed.parameters()) > 10
+    for outputs, expected in zip(found(packed, SHORT), many):
+        assert_same(outputs, expected)
 
 
 def test_a_sentence_alone_is_as_among_128(model: Any, many: "list[list[Output]]") -> None:

@@ -13,6 +13,7 @@ from vaswani_plugin.models.config import VaswaniTransformerConfig
 from vaswani_plugin.models.sequence_decoder import SequenceDecoder
 from vaswani_plugin.models.sequence_encoder import UNLIMITED_LENGTH, SequenceEncoder
 from vaswani_plugin.modules import Decoder, Embedding, Encoder, LearnedPositions, SinusoidalPositions
+from vaswani_plugin.modules.linear import Linear, pack
 
 
 @register_model("vaswani_transformer", dataclass=VaswaniTransformerConfig)
@@ -97,6 +98,16 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
         from vaswani_plugin.inference.loading import load_translator
 
         return load_translator(model_dir, checkpoint_file, data_name_or_path, **settings)
+
+    def prepare_for_inference_(self, cfg: Any) -> None:
+        """What fairseq's tools call before translating: the matrices also in the order that multiplies fastest."""
+        super().prepare_for_inference_(cfg)
+        if cfg.task.get("int8") or cfg.task.get("mixed_precision"):
+            return  # then other matrices are multiplied
+        for module in self.modules():
+            if isinstance(module, Linear):
+                pack(module.weight)
+        pack(self.pre_softmax_matrix)
 
     def load_state_dict(
         self, state_dict: Mapping[str, Tensor], strict: bool = True, model_cfg: Any = None, args: Any = None
