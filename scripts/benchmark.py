@@ -29,6 +29,7 @@ def main() -> int:
         "--peers", nargs="+", metavar="NAME", help="beside the plugin (default: all that are installed)"
     )
     parser.add_argument("--tokens", type=int, metavar="N", help="target tokens of a batch (default: by size)")
+    parser.add_argument("--same-length", action="store_true", help="sentences of one length, so no padding (train)")
     parser.add_argument("--raise-thresholds", action="store_true", help="glibc keeps freed memory, for every peer")
     parser.add_argument("--profile", action="store_true", help="also where each peer's time goes, by operator")
     parser.add_argument("--json", metavar="FILE", help="also write the rows there")
@@ -37,6 +38,8 @@ def main() -> int:
         parser.error(f"--rounds {options.rounds} must be at least 1")
     if options.precision == "int8" and options.work != "decode":
         parser.error(f"--precision int8 is for decode, not for {options.work}")
+    if options.same_length and options.work != "train":
+        parser.error(f"--same-length is for train, not for {options.work}")
 
     known = [peer.name for peer in PEERS[options.work] if peer.name != "plugin"]
     unknown = set(options.peers or ()) - set(known)

@@ -13,7 +13,8 @@ def batch(size: Size, dictionary: Dictionary, tokens: int, same_length: bool = F
     """Sentence pairs with about ``tokens`` target tokens, as fairseq's dataset collates them.
 
     Args:
-        same_length: all of ``size.length``; else up to a fifth longer or shorter, as in a bucket of real text.
+        same_length: all of ``size.length``, as nearly in fairseq's batches of a corpus of millions of pairs; else up to
+            a fifth longer or shorter, so that a fifth of the places are padding, as in those of a smaller one.
     """
     generator = torch.Generator().manual_seed(seed)
 

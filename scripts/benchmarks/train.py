@@ -31,7 +31,7 @@ def _turn(task: dict[str, Any], flags: list[str]) -> Turn:
     cfg = configuration(size, flags, tokens)
     set_up = tasks.setup_task(cfg.task)
     trainer = Trainer(cfg, set_up, set_up.build_model(cfg.model), set_up.build_criterion(cfg.criterion))
-    sample = batch(size, set_up.target_dictionary, tokens)
+    sample = batch(size, set_up.target_dictionary, tokens, task["same_length"])
 
     def run() -> None:
         trainer.train_step([sample])
@@ -49,7 +49,7 @@ def torch_transformer(task: dict[str, Any]) -> Turn:
     ).to(device)
     embedding = torch.nn.Embedding(size.vocabulary, size.d_model, device=device)
     dictionary = tasks.setup_task(configuration(size, stock_flags(size)).task).target_dictionary
-    sample = batch(size, dictionary, task["tokens"] or size.train_tokens)
+    sample = batch(size, dictionary, task["tokens"] or size.train_tokens, task["same_length"])
     source, shifted, target = (
         tensor.to(device)
         for tensor in (sample["net_input"]["src_tokens"], sample["net_input"]["prev_output_tokens"], sample["target"])

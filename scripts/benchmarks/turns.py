@@ -55,6 +55,7 @@ class _Worker:
             "size": options.size,
             "precision": options.precision,
             "tokens": options.tokens,
+            "same_length": options.same_length,
         }
         command = [sys.executable, "-m", "benchmarks.worker", json.dumps(task)]
         self.process = subprocess.Popen(

@@ -48,6 +48,19 @@ def test_unknown_peers_are_named() -> None:
     assert "--peers marian: loss knows stock" in result.stderr
 
 
+def test_sentences_of_one_length_are_for_training(tmp_path: Path) -> None:
+    result = benchmark("decode", "--same-length")
+    assert result.returncode == 2
+    assert "--same-length is for train, not for decode" in result.stderr
+    output = tmp_path / "rows.json"
+    flags = ("--same-length", "--rounds", "1", "--tokens", "170", "--peers", "stock", "--json", str(output))
+    assert benchmark("train", *flags).returncode == 0
+    rows = {row["metric"]: row for row in json.loads(output.read_text())}
+    # Ten sentences of 16 tokens and </s>, no more and no less.
+    tokens = rows["target_tokens_per_second"]["plugin"] * rows["seconds_per_update"]["plugin"]
+    assert tokens == pytest.approx(170)
+
+
 def test_int8_is_for_decoding() -> None:
     result = benchmark("train", "--precision", "int8")
     assert result.returncode == 2
