@@ -45,7 +45,7 @@ ATTENTION = [
     Mutation(
         "query without a legal key sees all in the fused kernel",
         _ATTENTION,
-        "mask | ~has_key, causal) * has_key",
+        "mask | ~has_key, causal).masked_fill(~has_key, 0.0)",
         "mask | ~has_key, causal)",
         _TEST_ATTENTION,
     ),

@@ -32,7 +32,7 @@ def likeliest(logits_NV: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _top(logits_NV: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """As ``topk``, which goes through a whole row several times slower than a maximum does.
+    """As ``topk``, which on a CPU goes through a whole row several times slower than a maximum does.
 
     The highest ``count`` of a row are in the ``count`` blocks with the highest maxima.
     """

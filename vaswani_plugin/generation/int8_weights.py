@@ -9,7 +9,7 @@ from torch import nn
 from vaswani_plugin.errors import UserError
 from vaswani_plugin.models.vaswani_transformer import VaswaniTransformer
 from vaswani_plugin.modules.int8_linear import Int8Linear, Int8Projection, available
-from vaswani_plugin.modules.linear import Linear
+from vaswani_plugin.modules.linear import Linear, give_up_packed
 
 
 def use_int8_weights(models: Sequence[Any], mixed_precision: bool) -> None:
@@ -35,6 +35,7 @@ def use_int8_weights(models: Sequence[Any], mixed_precision: bool) -> None:
         if not isinstance(model.decoder.output_embedding, Int8Projection):
             model.decoder.output_embedding = Int8Projection(model.decoder.output_embedding.weight)
             _replace_linear(model)
+            give_up_packed(model)
 
 
 def _replace_linear(module: nn.Module) -> None:

@@ -79,7 +79,7 @@ class SequenceDecoder(FairseqIncrementalDecoder):
         table = self.positions(positions, like=self.embedding.weight)
         if incremental_state is None:
             self_mask = target_mask(prev_output_tokens, self.padding_idx)
-            is_token = prev_output_tokens.ne(self.padding_idx)
+            is_token = between_padding(prev_output_tokens, self.padding_idx)
         else:
             caches = [incremental_state.setdefault(f"layer.{n}", LayerCache()) for n in range(len(self.stack.layers))]
             prev_output_tokens, table = prev_output_tokens[:, -1:], table[:, -1:]
@@ -142,12 +142,17 @@ class SequenceDecoder(FairseqIncrementalDecoder):
         return self.max_length
 
 
+def between_padding(tokens_BT: Tensor, padding_idx: int) -> Tensor:
+    """True from a sentence's first token to its last; a padding symbol in between is a word as any other."""
+    is_token = tokens_BT.ne(padding_idx).long()
+    return is_token.cumsum(dim=1).gt(0) & is_token.flip(1).cumsum(dim=1).flip(1).gt(0)
+
+
 def target_mask(tokens_BT: Tensor, padding_idx: int) -> Optional[Tensor]:
     """(B, 1, T, T) causal mask that hides padding on the left; None if there is none.
 
     Padding on the right needs no mask: it comes after every token, and the causal mask hides it already.
     """
-    is_token = tokens_BT.ne(padding_idx)
-    if is_token[:, :1].all():
+    if tokens_BT[:, :1].ne(padding_idx).all():
         return None
-    return causal_mask(tokens_BT.size(1), tokens_BT.device) & is_token[:, None, None, :]
+    return causal_mask(tokens_BT.size(1), tokens_BT.device) & between_padding(tokens_BT, padding_idx)[:, None, None, :]

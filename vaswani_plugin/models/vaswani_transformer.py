@@ -13,7 +13,7 @@ from vaswani_plugin.models.config import VaswaniTransformerConfig
 from vaswani_plugin.models.sequence_decoder import SequenceDecoder
 from vaswani_plugin.models.sequence_encoder import UNLIMITED_LENGTH, SequenceEncoder
 from vaswani_plugin.modules import Decoder, Embedding, Encoder, LearnedPositions, SinusoidalPositions
-from vaswani_plugin.modules.linear import Linear, pack
+from vaswani_plugin.modules.linear import Linear, give_up_packed, pack
 
 
 @register_model("vaswani_transformer", dataclass=VaswaniTransformerConfig)
@@ -108,6 +108,10 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
             if isinstance(module, Linear):
                 pack(module.weight)
         pack(self.pre_softmax_matrix)
+
+    def _apply(self, *args: Any, **kwargs: Any) -> Any:
+        give_up_packed(self)  # of .half(), .cuda() and the like
+        return super()._apply(*args, **kwargs)
 
     def load_state_dict(
         self, state_dict: Mapping[str, Tensor], strict: bool = True, model_cfg: Any = None, args: Any = None

@@ -5,6 +5,7 @@ from typing import Any, Optional
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from vaswani_plugin.modules.cache import KeyValueCache
@@ -57,7 +58,7 @@ def fused_attention(
     has_key = mask.any(-1, keepdim=True)
     if mask.device.type == "cpu" and has_key.all():  # on a GPU, asking would wait for it
         return _scaled_dot_product(q_BHTK, k_BHSK, v_BHSV, mask, causal)
-    return _scaled_dot_product(q_BHTK, k_BHSK, v_BHSV, mask | ~has_key, causal) * has_key
+    return _scaled_dot_product(q_BHTK, k_BHSK, v_BHSV, mask | ~has_key, causal).masked_fill(~has_key, 0.0)
 
 
 def _scaled_dot_product(q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], causal: bool) -> Tensor:
@@ -79,6 +80,7 @@ class _Float32Attention(torch.autograd.Function):
         return _in_float32(q.float(), k.float(), v.float(), mask, causal).to(v.dtype)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Optional[Tensor], ...]:
         *inputs, mask = ctx.saved_tensors
         q, k, v = (x.float().requires_grad_() for x in inputs)

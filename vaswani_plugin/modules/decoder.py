@@ -75,7 +75,7 @@ class Decoder(nn.Module):
             memory_mask: (B, 1, 1, S), True at source tokens; None if the source has no padding.
             caches: one per layer, empty before the first step, extended in place.
             need_weights: also return the last layer's attention weights.
-            is_token_BT: False at the target's padding, for which then nothing is computed.
+            is_token_BT: False at the target's padding, for which then nothing is computed; it repeats a token's output.
 
         Returns:
             (B, T, D), and the last layer's weights over the memory (B, H, T, S) or None.

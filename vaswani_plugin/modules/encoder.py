@@ -42,7 +42,7 @@ class Encoder(nn.Module):
             mask: (B, 1, 1, S), True at tokens and False at padding; None if there is no padding.
 
         Returns:
-            The memory (B, S, D) that the decoder reads.
+            The memory (B, S, D) that the decoder reads; padding may repeat a token's output.
         """
         packing = None if mask is None else Packing.of(mask[:, 0, 0])
         x = x_BSD if packing is None else packing.pack(x_BSD)

@@ -41,16 +41,31 @@ class _Packed:
 def pack(weight: Tensor) -> None:
     """Keep a copy of a float32 matrix for :func:`linear` to multiply by where no gradient is wanted.
 
-    Nothing happens but on CPUs with AVX-512, and for other types. The copy is not used once the matrix has changed.
+    Nothing happens but on CPUs with AVX-512, and for other types. The copy is not used once the matrix has changed,
+    unless that happened behind torch's back, through ``.data``; where a gradient is wanted, it is given up.
     """
-    if weight.device.type == "cpu" and weight.dtype == torch.float32 and multiplies_packed():
+    if (
+        weight.device.type == "cpu"
+        and weight.dtype == torch.float32
+        and not weight.is_inference()
+        and multiplies_packed()
+    ):
         matrix = torch.ops.mkldnn._reorder_linear_weight(weight.detach())
         weight.packed = _Packed(matrix, weight.detach(), weight._version)  # type: ignore[attr-defined]
 
 
+def give_up_packed(module: nn.Module) -> None:
+    """Free what :func:`pack` has kept for the module's parameters."""
+    for parameter in module.parameters():
+        parameter.packed = None  # type: ignore[attr-defined]
+
+
 def _packed(x: Tensor, weight: Tensor) -> Optional[Tensor]:
     packed: Optional[_Packed] = getattr(weight, "packed", None)
-    if packed is None or torch.is_grad_enabled() or torch.is_autocast_enabled("cpu") or x.dtype != torch.float32:
+    if packed is None or torch.is_autocast_enabled("cpu") or x.dtype != torch.float32:
+        return None
+    if torch.is_grad_enabled():
+        weight.packed = None  # type: ignore[attr-defined]
         return None
     same = packed.version == weight._version and packed.original.data_ptr() == weight.data_ptr()
     return packed.matrix if same and x.numel() >= _LEAST_ROWS * x.size(-1) > 0 else None

@@ -95,7 +95,7 @@ def test_two_workers_are_one_that_accumulates(runs: Runs, division: str, part: s
     Then a last bit may differ, and in mixed precision so may what a weight close to the middle is rounded to.
     """
     exact = DIVISIONS[division][1] == 1
-    of_loss, of_weights = (1e-6, 1e-6) if part == "float32" else (5e-5, 1e-3)
+    of_loss, of_weights = (1e-6, 1e-7) if part == "float32" else (5e-5, 2e-4)
     one, two = runs[division, part, "alone"], runs[division, part, backend]
     assert sum(sentences(one)[: len(sentences(one)) // 2]) >= 60
     assert sentences(two) == sentences(one)
