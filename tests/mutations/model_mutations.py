@@ -188,7 +188,20 @@ MODEL = [
         "return None",
         _TEST_MODEL,
     ),
-    Mutation("padding before the target seen", _DECODER, " & is_token[:, None, None, :]", "", _TEST_MODEL),
+    Mutation(
+        "padding before the target seen",
+        _DECODER,
+        " & between_padding(tokens_BT, padding_idx)[:, None, None, :]",
+        "",
+        _TEST_MODEL,
+    ),
+    Mutation(
+        "a padding symbol inside of the target left out",
+        _DECODER,
+        "return is_token.cumsum(dim=1).gt(0) & is_token.flip(1).cumsum(dim=1).flip(1).gt(0)",
+        "return is_token.gt(0)",
+        "unit/test_fast_paths.py",
+    ),
     Mutation(
         "mask of the source not reordered",
         _ENCODER,
