@@ -2,11 +2,11 @@
 
 import copy
 import math
+from argparse import Namespace
 from typing import Any
 
 import pytest
 import torch
-from omegaconf import OmegaConf
 from plain_search import plain_search
 from trained_toy import Output, bleu, found, sources, trained_model, translation
 from written_out import written_out
@@ -56,7 +56,7 @@ def test_packed_matrices(model: Any, many: "list[list[Output]]", monkeypatch: py
     """As fairseq-generate makes them, on a processor that gains by them."""
     monkeypatch.setattr(linear, "multiplies_packed", lambda: True)
     packed = copy.deepcopy(model)
-    packed.prepare_for_inference_(OmegaConf.create({"task": {}, "generation": {}}))
+    packed.prepare_for_inference_(Namespace(task=Namespace(), generation=Namespace()))  # of a task without a dataclass
     assert sum(hasattr(weight, "packed") for weight in packed.parameters()) > 10
     for outputs, expected in zip(found(packed, SHORT), many):
         assert_same(outputs, expected)

@@ -102,7 +102,7 @@ class VaswaniTransformer(FairseqEncoderDecoderModel):
     def prepare_for_inference_(self, cfg: Any) -> None:
         """What fairseq's tools call before translating: the matrices also in the order that multiplies fastest."""
         super().prepare_for_inference_(cfg)
-        if cfg.task.get("int8") or cfg.task.get("mixed_precision"):
+        if getattr(cfg.task, "int8", False) or getattr(cfg.task, "mixed_precision", False):
             return  # then other matrices are multiplied
         for module in self.modules():
             if isinstance(module, Linear):
