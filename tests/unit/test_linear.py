@@ -80,8 +80,9 @@ def test_the_override(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not processor.prefers_onednn()
     processor.prefers_onednn.cache_clear()
     monkeypatch.setenv(processor.OVERRIDE, "mkl")
-    with pytest.raises(ValueError, match="VASWANI_MATRIX_PRODUCTS=mkl must be torch or onednn"):
-        processor.prefers_onednn()
+    for rule in (processor.prefers_onednn, processor.multiplies_packed.__wrapped__):
+        with pytest.raises(ValueError, match="VASWANI_MATRIX_PRODUCTS=mkl must be torch or onednn"):
+            rule()
     processor.prefers_onednn.cache_clear()
 
 

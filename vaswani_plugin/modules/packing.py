@@ -31,8 +31,8 @@ class Packing:
         count, places = rows_N.numel(), is_token_BT.numel()
         if count == 0 or places - count < _LEAST_SAVING * places:
             return None
-        ends_B1 = is_token_BT.sum(dim=1, keepdim=True).cumsum(dim=0)
-        firsts_B1 = ends_B1 - is_token_BT.sum(dim=1, keepdim=True)
+        counts_B1 = is_token_BT.sum(dim=1, keepdim=True)
+        firsts_B1 = counts_B1.cumsum(dim=0) - counts_B1
         tokens_BT = firsts_B1 + (is_token_BT.cumsum(dim=1) - 1).clamp_(min=0)
         # A sentence of padding alone has no token; any other's will do.
         return Packing(rows_N, tokens_BT.clamp_(max=count - 1))

@@ -3,6 +3,7 @@
 import functools
 import os
 import platform
+from typing import Optional
 
 import torch
 
@@ -19,9 +20,7 @@ def prefers_onednn() -> bool:
     On AMD processors with AVX-512 it multiplies more than twice as fast as MKL, which is made for Intel's; on others
     the two are equal or MKL is ahead.
     """
-    choice = os.environ.get(OVERRIDE)
-    if choice not in (None, "onednn", "torch"):
-        raise UserError(f"{OVERRIDE}={choice} must be torch or onednn")
+    choice = _choice()
     available = hasattr(torch.ops.mkldnn, "_linear_pointwise")
     if choice is not None:
         return choice == "onednn" and available
@@ -51,11 +50,18 @@ def multiplies_packed() -> bool:
     A fifth with AVX-512, next to nothing with AVX2.
     """
     return (
-        hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
+        _choice() != "torch"
+        and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
         and hasattr(torch.ops.mkldnn, "_linear_pointwise")
         and _has_avx512()
-        and os.environ.get(OVERRIDE) != "torch"
     )
+
+
+def _choice() -> Optional[str]:
+    choice = os.environ.get(OVERRIDE)
+    if choice not in (None, "onednn", "torch"):
+        raise UserError(f"{OVERRIDE}={choice} must be torch or onednn")
+    return choice
 
 
 def _has_avx512() -> bool:
